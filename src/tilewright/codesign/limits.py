@@ -100,7 +100,7 @@ def figures_of(machine: Accelerator, numbers: Mapping[Number, Any]) -> dict[str,
     held: Any = 0.0
     for level in machine.levels:
         if isinstance(level, Memory):
-            own = {what: numbers[level.name, what] for what in level.numbers}
+            own = {what: numbers[level.name, what] for what in level.numbers if what.startswith("capacity_bytes")}
             held = held + instances * sum(level.arrays_of(own), start=0.0)
         else:
             instances = instances * numbers[level.name, "instances"]
@@ -131,11 +131,15 @@ class DesignBudget:
         """Return all numbers of machines of the space where these are chosen."""
         return completed(self.space.accelerator, self.space.numbers(chosen))
 
+    def figures(self, chosen: Mapping[Number, Any]) -> dict[str, Any]:
+        """Return area, elements and bytes on chip of machines of the space where these are chosen."""
+        machine = self.space.accelerator
+        return figures_of(machine, completed(machine, self.space.numbers(chosen), areas_alone=True))
+
     def excess(self, chosen: Mapping[Number, Any]) -> Any:
         """Return by which shares machines take more area, elements and bytes than they may, summed; 0 within."""
-        found = figures_of(self.space.accelerator, self.completed(chosen))
         over: Any = 0.0
-        for what, figure in found.items():
+        for what, figure in self.figures(chosen).items():
             over = over + np.maximum(figure / self.most(what) - 1.0, 0.0)
         return over
 
@@ -146,7 +150,7 @@ class DesignBudget:
         """
         if areas or self.most("area") < np.inf:
             self._check_areas()
-        taken = figures_of(self.space.accelerator, self.completed(self.smallest))
+        taken = self.figures(self.smallest)
         for limit in self.limits:
             if limit.what in taken and taken[limit.what] > limit.most:
                 least, unit = float(taken[limit.what]), SHOWN[limit.what][0]
@@ -203,13 +207,13 @@ class DesignBudget:
 
     def largest(self, chosen: Mapping[Number, float], key: Number, limit: Limit | None = None) -> float | None:
         """Return the most that a number may be, the others as chosen, within all limits or one; None if nothing is."""
-        values, machine = self.space.ranges[key], self.space.accelerator
+        values = self.space.ranges[key]
 
         def holds(place: int) -> bool:
             with_it = {**chosen, key: values.value(place)}
             if limit is None:
                 return bool(self.excess(with_it) <= 0)
-            return bool(figures_of(machine, self.completed(with_it))[limit.what] <= limit.most)
+            return bool(self.figures(with_it)[limit.what] <= limit.most)
 
         if not holds(0):
             return None

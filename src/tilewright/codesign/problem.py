@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
 from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, VectorModel, hardware_bounds
-from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
+from tilewright.hardware import Accelerator, DesignSpace, Number, with_numbers
 from tilewright.mapping import (
     Constraints,
     KeptSets,
@@ -319,7 +319,7 @@ class DesignProblem:
 
     def area(self, chosen: Mapping[Number, Any]) -> Any:
         """Return the area of machines of the space."""
-        return self.budget.completed(chosen)[AREA]
+        return self.budget.figures(chosen)["area"]
 
 
 @dataclass(frozen=True)

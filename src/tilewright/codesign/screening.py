@@ -178,8 +178,7 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
 def taken(problem: DesignProblem, places: Places) -> Floats:
     """Return ``(b)``: what machines take of the limit of which they take most; up to 1 is within."""
     budget, found = problem.budget, np.zeros(len(places))
-    figures = figures_of(problem.space.accelerator, budget.completed(values_at(problem, places)))
-    for what, figure in figures.items():
+    for what, figure in budget.figures(values_at(problem, places)).items():
         found = np.maximum(found, figure / budget.most(what))
     return found
 

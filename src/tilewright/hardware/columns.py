@@ -15,15 +15,15 @@ FEW = 24
 
 def read_curve(curve: Any, xs: Floats) -> Floats:
     """Return the value of a `Curve` at each of ``xs``, to the last digit what it is at one: NumPy's powers are not."""
-    least, most = (xs.min(), xs.max()) if len(xs) else (curve.low, curve.high)
+    if len(xs) < FEW:
+        return np.array([curve.at(x) for x in xs.tolist()], dtype=np.float64)
+    least, most = xs.min(), xs.max()
     if not curve.low <= least <= most <= curve.high:
         curve.at(float(least if least < curve.low else most))  # which tells what is wrong
     rows, figures, exponents = (np.array(column) for column in curve.segments)
     if len(rows) == 1:
         alone: Floats = np.where(xs == rows[0], figures[0], figures[0] * xs / rows[0])
         return alone
-    if len(xs) < FEW:
-        return np.array([curve.at(x) for x in xs.tolist()])
     found = np.empty(len(xs))
     _read(np.ascontiguousarray(xs, dtype=np.float64), rows, figures, exponents, found)
     return found

@@ -20,12 +20,13 @@ AREA, LEAKAGE = ("area", "um2"), ("leakage", "pj_per_cycle")
 """Totals of a machine, which follow from the numbers of its levels."""
 
 
-def completed(machine: Accelerator, given: Mapping[Number, Any]) -> dict[Number, Any]:
+def completed(machine: Accelerator, given: Mapping[Number, Any], *, areas_alone: bool = False) -> dict[Number, Any]:
     """Return all numbers of ``machine``, and its totals, where some are ``given`` and the others stay or follow.
 
     From sides follow instances; from capacities, by the technology's curves, energies, areas and leakage; from the
     area inside an array the energy of its network; from all of these the totals. A figure follows only if the
-    machine's own lies on its curve: those that its file states stay.
+    machine's own lies on its curve: those that its file states stay. With ``areas_alone`` energies and leakage that
+    would follow are left out: a search over machines asks for areas far more often.
 
     Raises
     ------
@@ -46,10 +47,13 @@ def completed(machine: Accelerator, given: Mapping[Number, Any]) -> dict[Number,
     followers = _followers(machine)
     for keys, figure in _following(machine, found):
         wanted = [key for key in keys if key in followers and key not in given]
-        if wanted:
+        if wanted and (not areas_alone or keys[0][1] == "area_um2"):
             found |= dict.fromkeys(wanted, figure())
     added = flexibility_overhead(machine, found)
     found.setdefault(AREA, added.base_area_um2 + added.total_um2)
+    if areas_alone:
+        return {key: value for key, value in found.items()
+                if key not in followers or key in given or key[1] == "area_um2"}
     found.setdefault(LEAKAGE, (added.base_leakage_mw + added.leakage_mw) / machine.frequency_mhz * 1000)
     return found
 
@@ -101,10 +105,10 @@ def _of_capacity(memory: Memory, numbers: Mapping[Number, Any]) -> Iterator[Foll
         return
     own = {what: value for (level, what), value in numbers.items() if level == name}
     arrays = memory.arrays_of(own)
-    largest = _largest([value for what, value in own.items() if what.startswith("capacity_bytes")])
+    capacities = [value for what, value in own.items() if what.startswith("capacity_bytes")]
     for kinds, energy in ((("read", "drain"), storage.read_pj), (("fill", "update"), storage.write_pj)):
         keys = tuple((name, f"{kind}_energy_pj_per_word") for kind in kinds)
-        yield keys, partial(energy, largest, memory.word_bits)
+        yield keys, partial(_of_largest, energy, capacities, memory.word_bits)
     yield ((name, "area_um2"),), partial(storage.area, arrays)
     yield ((name, "leakage_mw"),), partial(storage.leakage, arrays)
 
@@ -118,9 +122,10 @@ def _pitch_energy(wire_pj_per_mm: float, area_um2: Any) -> Any:
     return wire_pj_per_mm * (roots(area_um2) / 1000)
 
 
-def _largest(capacities: list[Any]) -> Any:
+def _of_largest(energy: Callable[[Any, int], Any], capacities: list[Any], bits: int) -> Any:
+    """Return picojoules to read or write so many bits of the largest part of a memory."""
     if all(isinstance(each, float | int) for each in capacities):
-        return max([0.0, *capacities])
+        return energy(max([0.0, *capacities]), bits)
     from tilewright.hardware.columns import largest  # noqa: PLC0415  (NumPy loads late)
 
-    return largest(capacities)
+    return energy(largest(capacities), bits)

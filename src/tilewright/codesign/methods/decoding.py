@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.limits import Floats, figures_of
+from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Nests
 from tilewright.hardware import Fanout, Number
 from tilewright.mapping import MappingBatch, MapSpace
@@ -53,8 +53,7 @@ class NeededDesigns:
     def elements(self) -> float:
         """The most elements that arrays of one large side have within the limits."""
         budget, least = self.problem.budget, self.problem.budget.smallest
-        machine = self.problem.space.accelerator
-        return max(float(figures_of(machine, budget.completed({**least, key: self.highest[key]}))["elements"])
+        return max(float(budget.figures({**least, key: self.highest[key]})["elements"])
                    for key in self.problem.space.ranges)
 
     @cached_property
