@@ -27,9 +27,9 @@ HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 # Compiled code is imported by module: a room that named it would load Numba for everybody.
 COMPILED = {f"tilewright.mapping.spaces.{name}"
             for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.mappings")}
-SUBROOMS = {"tilewright.codesign.allocation", "tilewright.cost.reference", "tilewright.fusion.flat",
-            "tilewright.search.studies", "tilewright.search.descent", "tilewright.search.points",
-            "tilewright.search.surrogate"}
+SUBROOMS = {"tilewright.allocation.packing", "tilewright.codesign.allocation", "tilewright.cost.reference",
+            "tilewright.fusion.flat", "tilewright.search.studies", "tilewright.search.descent",
+            "tilewright.search.points", "tilewright.search.surrogate"}
 # What verbs are asked for: their fields and flags, which the command line is made of before anything else loads.
 SUBROOMS |= {"tilewright.api.flags", "tilewright.api.machine_options", "tilewright.api.options",
              "tilewright.api.schedule_options"}

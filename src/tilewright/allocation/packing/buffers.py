@@ -1,0 +1,201 @@
+"""Buffers that live for a while, where they are placed, and whether a placement holds."""
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+
+Ints = NDArray[np.int64]
+Span = tuple[int, int]
+"""From a time, to a time that it does not include any more."""
+MOST = 2**62
+"""What sizes come to together, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffers:
+    """``n`` buffers, each of which needs ``size`` addresses from ``lower`` on until before ``upper``.
+
+    Parameters
+    ----------
+    ids
+        ``(n)``, each a name of its own.
+    lower, upper
+        ``(n)``: the time of the beginning, and the first after the end.
+    size
+        ``(n)``, in bytes or any other unit.
+    alignment
+        ``(n)``: addresses are multiples of it; 1 unless told.
+    gaps
+        ``(n)``: times within its life at which a buffer holds nothing; none unless told.
+    labels
+        ``(n)``: what errors call each.
+
+    Raises
+    ------
+    InputError
+        If an id is used twice, a life ends before it begins, a size or an alignment is less than 1, or gaps are not in
+        order within the life, with some of it left.
+    """
+
+    ids: tuple[str, ...]
+    lower: Ints
+    upper: Ints
+    size: Ints
+    alignment: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    gaps: tuple[tuple[Span, ...], ...] = ()
+    labels: InitVar[Sequence[str]] = ()
+
+    def __post_init__(self, labels: Sequence[str]) -> None:
+        n = len(self.ids)
+        for name in ("lower", "upper", "size", "alignment"):
+            given = getattr(self, name)
+            values = np.ones(n) if name == "alignment" and not len(given) else given
+            object.__setattr__(self, name, np.asarray(values, dtype=np.int64))
+            if getattr(self, name).shape != (n,):
+                raise InputError(name, f"must hold a number for each of the {n} buffers", len(values))
+        object.__setattr__(self, "gaps", tuple(map(tuple, self.gaps)) if self.gaps else ((),) * n)
+        known = set[str]()
+        for place, name in enumerate(self.ids):
+            self._check(place, labels[place] if labels else f"buffers[{place}] ({name})", known)
+            known.add(name)
+        if float(self.size.sum(dtype=float)) + float(self.alignment.sum(dtype=float)) >= MOST:
+            raise InputError("size", "must come to less than 2^62 for all buffers together", int(max(self.size)))
+
+    def _check(self, place: int, where: str, known: set[str]) -> None:
+        lower, upper, gaps = int(self.lower[place]), int(self.upper[place]), self.gaps[place]
+        if self.ids[place] in known:
+            raise InputError(f"{where} id", "must be a name of its own", self.ids[place], "Another buffer has it")
+        if upper <= lower:
+            raise InputError(f"{where} upper", f"must be after its lower, {lower}", upper,
+                             "The first time after the end is given, not the last of it")
+        for what in ("size", "alignment"):
+            if getattr(self, what)[place] < 1:
+                raise InputError(f"{where} {what}", "must be a positive integer", int(getattr(self, what)[place]))
+        times = [lower, *(time for gap in gaps for time in gap), upper]
+        rising = all(one <= other for one, other in pairwise(times)) and all(first < last for first, last in gaps)
+        if not rising or not self.spans(place):
+            raise InputError(f"{where} gaps", "must be in order within its life, and leave some of it",
+                             " ".join(f"{first}-{last}" for first, last in gaps))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def spans(self, place: int) -> list[Span]:
+        """Return the times in which a buffer holds something."""
+        times = [int(self.lower[place]), *(time for gap in self.gaps[place] for time in gap), int(self.upper[place])]
+        return [(first, last) for first, last in zip(times[::2], times[1::2], strict=True) if first < last]
+
+    @cached_property
+    def live(self) -> tuple[Ints, Ints]:
+        """Times at which what lives changes ``(t)``, and the sizes that live from each on ``(t)``."""
+        spans = [(first, last, int(size)) for place, size in enumerate(self.size) for first, last in self.spans(place)]
+        times = np.unique([time for first, last, _ in spans for time in (first, last)]).astype(np.int64)
+        change = np.zeros(len(times), np.int64)
+        for first, last, size in spans:
+            change[np.searchsorted(times, first)] += size
+            change[np.searchsorted(times, last)] -= size
+        return times, np.cumsum(change)
+
+    @property
+    def live_peak(self) -> int:
+        """The largest sum of sizes that live at one time: no placement is lower."""
+        return int(self.live[1].max(initial=0))
+
+    @cached_property
+    def covers(self) -> NDArray[np.bool_]:
+        """Sections that buffers live in, ``(n, s)``: two share an address at no time where they share no section.
+
+        Sections are the times between two changes, without those whose buffers all live at the time before or after.
+        """
+        times = self.live[0]
+        live = np.zeros((len(self), len(times)), np.bool_)
+        for place in range(len(self)):
+            for first, last in self.spans(place):
+                live[place, np.searchsorted(times, first):np.searchsorted(times, last)] = True
+        before = np.pad(live, ((0, 0), (1, 0)))[:, :-1]
+        begins, ended = (np.count_nonzero(one & ~other, axis=0) > 0 for one, other in ((live, before), (before, live)))
+        kept, new = [], False
+        for section in range(len(times)):
+            new = new or begins[section]
+            if new and section + 1 < len(times) and ended[section + 1]:
+                kept.append(section)
+                new = False
+        return live[:, kept]
+
+    def part(self, places: Sequence[int] | Ints) -> "Buffers":
+        """Return some of the buffers."""
+        at = np.asarray(places, dtype=np.int64)
+        return Buffers(tuple(self.ids[i] for i in at), self.lower[at], self.upper[at], self.size[at],
+                       self.alignment[at], tuple(self.gaps[i] for i in at))
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where buffers are placed.
+
+    Parameters
+    ----------
+    offsets
+        ``(n)``: the first address of each; None where no placement was found.
+    height
+        The first address above all of them; of no placement, 0.
+    bound
+        No placement is lower.
+    proven
+        Whether nothing better is there: the height is the bound or, of no placement, none fits the capacity.
+    method
+        What found it.
+    nodes
+        Nodes of the search.
+    seconds
+        How long it took.
+    """
+
+    offsets: Ints | None
+    height: int
+    bound: int
+    proven: bool
+    method: str = "exact"
+    nodes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """By which share the height is at most above the least."""
+        return self.height / self.bound - 1 if self.bound and self.offsets is not None else 0.0
+
+
+def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None) -> list[str]:
+    """Return what is wrong with a placement, in words; nothing where it holds.
+
+    It looks at every pair of buffers and shares nothing with what places them.
+    """
+    if np.shape(offsets) != (len(buffers),):
+        return [f"{len(buffers)} buffers have {np.size(offsets)} offsets"]
+    told = []
+    at = [int(offset) for offset in offsets]
+    end = [offset + int(size) for offset, size in zip(at, buffers.size, strict=True)]
+    spans = [buffers.spans(place) for place in range(len(buffers))]
+    for place, name in enumerate(buffers.ids):
+        if at[place] < 0:
+            told.append(f"{name} begins at {at[place]}, below 0")
+        if at[place] % int(buffers.alignment[place]):
+            told.append(f"{name} begins at {at[place]}, which is no multiple of {buffers.alignment[place]}")
+        if capacity is not None and end[place] > capacity:
+            told.append(f"{name} ends at {end[place]}, above the capacity of {capacity}")
+    for one in range(len(buffers)):
+        for other in range(one):
+            if at[one] >= end[other] or at[other] >= end[one]:
+                continue
+            shared = [max(first, begin) for first, last in spans[one] for begin, stop in spans[other]
+                      if first < stop and begin < last]
+            if shared:
+                told.append(f"{buffers.ids[other]} and {buffers.ids[one]} share address "
+                            f"{max(at[one], at[other])} at time {min(shared)}")
+    return told

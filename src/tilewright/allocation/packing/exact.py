@@ -1,0 +1,123 @@
+"""The search of canonical placements, restarted in several orders of preference, for one height after the other.
+
+The ideas are those of MiniMalloc (Moffitt, ASPLOS 2023): canonical placements, bounds by section of time, dominance,
+several orders. Here a node has two branches, the lowest buffer where it rests or above that, and positions are raised
+by what must lie below them. Parts that share no time are searched apart.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from tilewright.allocation.packing.buffers import Ints
+from tilewright.allocation.packing.heuristics import best_fit, greedy_by_size, hill_climb
+from tilewright.allocation.packing.session import PACKERS, PackingSession
+
+FIRST = 2_000
+"""Nodes of a search in the first round; twice as many in each further one."""
+SLICE = 10_000
+"""Nodes between two looks at the clock."""
+LARGEST = 4_000
+"""Buffers of a part that is searched: a search keeps two positions of each at each depth."""
+
+
+@PACKERS.register("exact")
+def exact(session: PackingSession) -> None:
+    """Search all canonical placements, from the heuristics' best on; ends with a proof unless time ends it."""
+    for heuristic in (greedy_by_size, best_fit, hill_climb):
+        if not session.ended:
+            heuristic(session)
+    if not session.ended and len(session.buffers) <= LARGEST:
+        _Search(session).run()
+
+
+class _Search:
+    """Rounds of searches of all parts, for several heights each."""
+
+    def __init__(self, session: PackingSession) -> None:
+        self.session = session
+        _, self.part = connected_components(csr_array(session.buffers.covers @ session.buffers.covers.T))
+        self.held: dict[int, tuple[int, Ints]] = {}
+
+    def run(self) -> None:
+        """Search until the session has ended, or has nothing left to spend."""
+        rounds = 0
+        while not self.session.ended:
+            for height in self.heights():
+                if self.session.exhausted:
+                    return
+                before = self.session.bound, self.session.height
+                self.search(height, rounds)
+                if (self.session.bound, self.session.height) != before:
+                    break
+            else:
+                rounds += 1
+
+    def heights(self) -> list[int]:
+        """Return the heights to search, the least that there may be first."""
+        session = self.session
+        if session.capacity is not None:
+            return [session.capacity]
+        low, width = session.bound, session.height - session.bound
+        return sorted({low, low + width // 8, low + width // 2, low + width - 1})
+
+    def search(self, height: int, rounds: int) -> None:
+        """Search each part for a placement of a height; tell the session what is shown."""
+        offsets = np.zeros(len(self.part), np.int64)
+        for part in range(self.part.max() + 1):
+            places = np.flatnonzero(self.part == part)
+            if part not in self.held or self.held[part][0] > height:
+                found = self.search_part(places, height, rounds)
+                if found is None:
+                    return
+                self.held[part] = int((found + self.session.size[places]).max()), found
+            offsets[places] = self.held[part][1]
+        self.session.offer(offsets)
+
+    def search_part(self, places: Ints, height: int, rounds: int) -> Ints | None:
+        """Search one part in every order; None where nothing was found, or shown to be impossible."""
+        from tilewright.allocation.packing.kernels import (  # noqa: PLC0415  (Numba loads late)
+            IMPOSSIBLE,
+            OPEN,
+            PLACED,
+            SearchState,
+            search,
+        )
+
+        for order in self.orders(places, rounds):
+            instance, n = self.session.instance(order), len(order)
+            total = np.zeros(instance.sections, np.int64)
+            np.add.at(total, instance.covers, np.repeat(instance.size, np.diff(instance.starts)))
+            rest, least = np.zeros((2, n + 1, n), np.int64)
+            state = SearchState(np.zeros(1, np.int64), rest, least, np.zeros(n + 1, np.int64), np.zeros(n, np.bool_),
+                                total, np.arange(n))
+            left, result = FIRST << rounds, OPEN
+            while result == OPEN and left > 0 and not self.session.exhausted:
+                result, nodes = search(instance, height, state, min(left, SLICE))
+                self.session.spent += nodes
+                left -= nodes
+            if result == IMPOSSIBLE:
+                self.session.bound = max(self.session.bound, height + 1)
+                return None
+            if result == PLACED:
+                found = np.empty(n, np.int64)
+                found[np.searchsorted(places, order)] = state.rest[n]
+                return found
+        return None
+
+    def orders(self, places: Ints, rounds: int) -> Iterator[Ints]:
+        """Yield orders of preference: by life, area and crowding (in three ways), by beginning and end; then drawn."""
+        buffers, size = self.session.buffers, self.session.size[places]
+        covers = buffers.covers[places].astype(np.int64)
+        life = covers.sum(axis=1)
+        crowd = (covers * (size @ covers)).max(axis=1)
+        area = life * size
+        first, last = covers.argmax(axis=1), -covers[:, ::-1].argmax(axis=1)
+        rng = np.random.default_rng(rounds)
+        for keys in ((crowd, area, life), (life, area, crowd), (area, life, crowd), (life, -first), (life, last)):
+            yield places[np.lexsort([-key for key in keys])]
+            if rounds:
+                shaken = keys[-1] * np.exp(rng.normal(0, 0.15 * rounds, len(places)))
+                yield places[np.lexsort((-life, -shaken))]

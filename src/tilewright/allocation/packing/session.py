@@ -1,0 +1,115 @@
+"""One packing: what is to be placed, what is found so far, and the methods that find it."""
+
+from collections.abc import Callable
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewright.allocation.packing.buffers import Buffers, Ints, Packing
+from tilewright.base import InputError, Registry
+from tilewright.jobs import Spending, Stop, present_stop
+
+if TYPE_CHECKING:
+    from tilewright.allocation.packing.kernels import Instance
+
+Packer = Callable[["PackingSession"], None]
+PACKERS: Registry[Packer] = Registry("packer")
+"""Ways to place buffers."""
+
+
+class PackingSession(Spending):
+    """What a method is given: buffers in units that all addresses are multiples of, and what is found.
+
+    Parameters
+    ----------
+    capacity
+        A placement within it ends the search; None asks for the least height.
+    """
+
+    def __init__(self, buffers: Buffers, capacity: int | None, seconds: float | None, stop: Stop) -> None:
+        super().__init__(None, seconds, stop)
+        self.buffers = buffers
+        sizes = int(np.gcd.reduce(buffers.size))
+        alignments = [int(one) for one in np.unique(buffers.alignment) if sizes % one]
+        self.unit = gcd(sizes, *alignments)
+        self.size = buffers.size // self.unit
+        self.alignment = np.where(sizes % buffers.alignment == 0, 1, buffers.alignment // self.unit)
+        self.capacity = None if capacity is None else capacity // self.unit
+        self.bound = buffers.live_peak // self.unit
+        self.offsets: Ints | None = None
+        self.height = int(self.size.sum() + self.alignment.sum())
+
+    @property
+    def ended(self) -> bool:
+        """Whether what was asked for is found, or shown not to be there."""
+        if self.capacity is not None and (self.bound > self.capacity or self.height <= self.capacity):
+            return True
+        return self.height <= self.bound
+
+    def offer(self, offsets: Ints) -> None:
+        """Take note of a placement, in units."""
+        height = int((offsets + self.size).max(initial=0))
+        if self.offsets is None or height < self.height:
+            self.offsets, self.height = offsets.copy(), height
+
+    def instance(self, order: Ints) -> "Instance":
+        """Return the buffers in an order, as compiled code takes them."""
+        from tilewright.allocation.packing.kernels import Instance  # noqa: PLC0415  (Numba loads late)
+
+        covers = self.buffers.covers[order]
+        near = (covers.astype(np.float32) @ covers.T.astype(np.float32)) > 0
+        np.fill_diagonal(near, False)
+        known: dict[tuple[int, int, bytes], int] = {}
+        twin = np.full(len(order), -1)
+        for place, i in enumerate(order):
+            like = (int(self.size[i]), int(self.alignment[i]), covers[place].tobytes())
+            twin[place] = known.get(like, -1)
+            known[like] = place
+        return Instance(self.size[order], self.alignment[order], *_rows(covers), *_rows(near), twin, covers.shape[1])
+
+    def found(self, method: str) -> Packing:
+        """Return what came of it, in the units of the buffers."""
+        fits = self.offsets is not None and (self.capacity is None or self.height <= self.capacity)
+        offsets = self.offsets * self.unit if fits and self.offsets is not None else None
+        height = int((offsets + self.buffers.size).max(initial=0)) if offsets is not None else 0
+        proven = self.height <= self.bound if fits else self.capacity is not None and self.bound > self.capacity
+        return Packing(offsets, height, self.bound * self.unit, proven, method, self.spent, self.used_seconds)
+
+
+def _rows(relation: np.ndarray) -> tuple[Ints, Ints]:
+    """Return where each row's columns begin among those of all rows, and these."""
+    return np.append(0, np.cumsum(relation.sum(axis=1))), np.ascontiguousarray(np.nonzero(relation)[1])
+
+
+def pack(buffers: Buffers, capacity: int | None = None, method: str = "exact", *, seconds: float | None = 60.0,
+         stop: Stop | None = None) -> Packing:
+    """Place buffers so that none share an address at one time.
+
+    Parameters
+    ----------
+    capacity
+        A placement within it is asked for; None asks for the least height, with a bound, however far that comes.
+    method
+        One of `PACKERS`.
+    seconds
+        Ends the search, as ``stop`` does when set; the best until then is returned. None: no limit of time.
+
+    Raises
+    ------
+    InputError
+        If a method is unknown, the capacity is no positive number, or a buffer is larger.
+    """
+    packer = PACKERS.get(method)
+    if capacity is not None:
+        if capacity < 1:
+            raise InputError("capacity", "must be a positive integer", capacity)
+        for name, size in zip(buffers.ids, buffers.size, strict=True):
+            if size > capacity:
+                raise InputError(f"size of {name}", f"must be within the capacity, {capacity}", int(size),
+                                 "Enlarge the memory, or cut the buffer")
+    if not len(buffers):
+        return Packing(np.empty(0, np.int64), 0, 0, True, method)
+    session = PackingSession(buffers, capacity, seconds, stop or present_stop())
+    packer(session)
+    return session.found(method)

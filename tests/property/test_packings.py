@@ -1,0 +1,89 @@
+"""Placements of random buffers: every method's hold, and the exact ones are the least there are."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from tilewright.allocation.packing import PACKERS, Buffers, pack, verify_packing
+
+
+def drawn(rng, most):
+    """Return random buffers, some aligned, some with gaps."""
+    n = int(rng.integers(1, most + 1))
+    lower = rng.integers(0, 8, n)
+    upper = lower + rng.integers(1, 6, n)
+    alignment = rng.choice([1, 1, 1, 2, 3, 4], n) if rng.random() < 0.4 else np.ones(n)
+    gaps = tuple(((int(first) + 1, int(last) - 1),) if last - first > 3 and rng.random() < 0.3 else ()
+                 for first, last in zip(lower, upper, strict=True))
+    return Buffers(tuple(map(str, range(n))), lower, upper, rng.integers(1, 10, n), alignment, gaps)
+
+
+def least_height(buffers):
+    """Return the least height over all orders, each buffer lying on those before it that live beside it."""
+    n = len(buffers)
+    times = [{t for first, last in buffers.spans(i) for t in range(first, last)} for i in range(n)]
+    beside = [[bool(times[i] & times[k]) for k in range(n)] for i in range(n)]
+    size, alignment = buffers.size.tolist(), buffers.alignment.tolist()
+    best = sum(size) + sum(alignment)
+    for order in permutations(range(n)):
+        end = [0] * n
+        for place, i in enumerate(order):
+            below = max((end[k] for k in order[:place] if beside[i][k]), default=0)
+            end[i] = -(-below // alignment[i]) * alignment[i] + size[i]
+            if end[i] >= best:
+                break
+        best = min(best, max(end))
+    return best
+
+
+def check(seed, most, methods):
+    rng = np.random.default_rng(seed)
+    buffers = drawn(rng, most)
+    least = least_height(buffers)
+    for method in methods:
+        found = pack(buffers, method=method)
+        assert verify_packing(buffers, found.offsets, found.height) == [], (seed, method)
+        assert buffers.live_peak <= found.bound <= least <= found.height, (seed, method)
+        if method in ("exact", "cp-sat"):
+            assert found.proven and found.height == least, (seed, method)
+    tight = pack(buffers, least)
+    assert verify_packing(buffers, tight.offsets, least) == [], seed
+    if least > buffers.size.max():
+        none = pack(buffers, least - 1)
+        assert none.offsets is None and none.proven, seed
+    return least > buffers.live_peak
+
+
+QUICK = [name for name in PACKERS if name != "cp-sat"]
+
+
+def test_exact_placements_of_few_buffers_are_the_least():
+    above = sum(check(seed, 6, QUICK) for seed in range(200))
+    assert above > 5  # the live peak alone would not do
+
+
+def test_constraint_programming_agrees():
+    pytest.importorskip("ortools")
+    for seed in range(1_000, 1_010):
+        check(seed, 5, ["cp-sat"])
+
+
+def test_larger_placements_hold():
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        buffers = drawn(rng, 60)
+        heights = {}
+        for method in QUICK:
+            found = pack(buffers, method=method, seconds=0.2)
+            assert verify_packing(buffers, found.offsets, found.height) == []
+            heights[method] = found.height
+        assert heights["exact"] == min(heights.values()) and heights["hill-climb"] <= heights["greedy-by-size"]
+
+
+@pytest.mark.slow
+def test_exact_placements_of_ten_thousand_are_the_least():
+    methods = ["cp-sat", *QUICK]
+    pytest.importorskip("ortools")
+    for seed in range(2_000, 12_000):
+        check(seed, 6, methods if seed % 10 == 0 else QUICK)
