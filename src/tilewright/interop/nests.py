@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tilewright.hardware import read_type
+from tilewright.interop.products import MatrixProduct, heads_seen, shared
 from tilewright.interop.scene import NodeView, Shape, Unsupported, within
 from tilewright.workload import (
     OPERATIONS_PER_ELEMENT,
@@ -13,11 +14,16 @@ from tilewright.workload import (
     Operand,
     Operator,
     VectorOperator,
+    View,
     convolution,
     einsum,
     linear,
     matmul,
+    operand_view,
+    result_view,
+    same,
     transposed_convolution,
+    whole,
 )
 
 ATTENTION = "batched matrix products and a softmax, without regard to masks"
@@ -38,10 +44,12 @@ class ConvolutionWindow:
     extra: Sequence[int] = ()
 
 
-def mac(node: NodeView, operator: Operator, sides: Sequence[str], note: str = "") -> MacNode:
+def mac(node: NodeView, operator: Operator, sides: Sequence[str], note: str = "",
+        views: Sequence[View | None] = ()) -> MacNode:
     """Wrap an operator that reads the tensors ``sides``, of which the second is its weights.
 
-    Mark weights that are activations, or that another node counts already.
+    Mark weights that are activations, or that another node counts already. ``views`` are those of the sides, seen from
+    the axes of the operator's tensors, and that of the operator's output seen from the result.
     """
     weights = sides[1]
     attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type),
@@ -55,7 +63,7 @@ def mac(node: NodeView, operator: Operator, sides: Sequence[str], note: str = ""
     node.scene.claimed.add(node.scene.origin(weights))
     names = [tensor.name for tensor in operator.operands]
     return MacNode(replace(operator, attributes=tuple(attributes)), node.readers, 1, note,
-                   node.edges([*zip(names, sides, strict=True), *node.beside(sides)]))
+                   node.edges([*zip(names, sides, strict=True), *node.beside(sides)], views=views))
 
 
 def _types(node: NodeView, operator: Operator, weights: str) -> list[str]:
@@ -68,16 +76,18 @@ def _types(node: NodeView, operator: Operator, weights: str) -> list[str]:
             scene.type(node.outputs[0]) if node.outputs else ""]
 
 
-def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], sides: Sequence[str],
+def product(node: NodeView, name: str, given: MatrixProduct | tuple[int, int, int, int], sides: Sequence[str],
             note: str = "") -> MacNode:
-    """Make a product of batch, M, N, K ``sizes`` of the tensors ``sides``."""
+    """Make a product of the tensors ``sides``; ``given`` are B, M, N and K alone where no more is known."""
+    sizes = given.shape if isinstance(given, MatrixProduct) else given
     batch, m, n, k = sizes
     if min(sizes) < 1:
         raise node.error("must have positive sizes", sizes)
-    return mac(node, matmul(name, m, n, k, batch), sides, note)
+    views = given.views() if isinstance(given, MatrixProduct) else ()
+    return mac(node, matmul(name, m, n, k, batch), sides, note, views)
 
 
-def packed(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str, str], bits: int,
+def packed(node: NodeView, given: MatrixProduct | tuple[int, int, int, int], sides: tuple[str, str], bits: int,
            scales: tuple[int, int]) -> MacNode:
     """Make a product whose weights are packed words of so many ``bits``; ``scales`` are bits beside so many of them."""
     beside, block = scales
@@ -85,47 +95,21 @@ def packed(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str, s
     found = read_type(f"{node.name}.weights", f"int{bits}" + (f"+{beside}/{block}" if known else ""))
     note = f"a product with weights of {bits} bits, " + (
         f"and {found.word_bits - bits:g} for each of scales and zero points" if known else "without scales beside them")
-    made = product(node, node.name, sizes, sides, note)
+    made = product(node, node.name, given, sides, note)
     tensors = tuple(replace(t, word_bits=found.word_bits, type=found.name) if t.role == "weights" else t
                     for t in made.operator.tensors)
     return replace(made, operator=replace(made.operator, tensors=tensors))
 
 
-def oriented(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str, str], note: str = "") -> MacNode:
+def oriented(node: NodeView, given: MatrixProduct, sides: tuple[str, str], note: str = "") -> MacNode:
     """Make the product of two tensors; where only the left one is constant, of their transposes, so that it is W."""
     left, right = sides
     constants = node.scene.constants
-    shared = node.scene.arranged.get(right, 1)  # matrices that rows of as many others of the left side share
-    if shared > 1:
-        batch, m, n, k = sizes
-        return product(node, node.name, (batch // shared, m * shared, n, k), sides, note)
+    if node.scene.repeats(right) > 1:  # matrices that rows of as many others of the left side share
+        return product(node, node.name, shared(given, node.scene.arranged[right]), sides, note)
     if left in constants and right not in constants:
-        batch, m, n, k = sizes
-        return product(node, node.name, (batch, n, m, k), (right, left), note)
-    return product(node, node.name, sizes, sides, note)
-
-
-def fold(node: NodeView, a: Shape, b: Shape) -> tuple[int, int, int, int]:
-    """Batch, M, N, K of a NumPy-style product: axes that one side broadcasts are rows (or columns) of the other."""
-    if not a or not b:
-        raise node.error("must not multiply scalars", (a, b))
-    a = (1, *a) if len(a) == 1 else a
-    b = (*b, 1) if len(b) == 1 else b
-    if a[-1] != b[-2]:
-        raise node.error("must have inner sizes that agree", (a, b))
-    rank = max(len(a), len(b))
-    outer_a, outer_b = ((1,) * (rank - len(s)) + s[:-2] for s in (a, b))
-    batch, m, n = 1, a[-2], b[-1]
-    for p, q in zip(outer_a, outer_b, strict=True):
-        if p == q:
-            batch *= p
-        elif q == 1:
-            m *= p
-        elif p == 1:
-            n *= q
-        else:
-            raise node.error("must have batch axes that agree or are 1", (a, b))
-    return batch, m, n, a[-1]
+        return product(node, node.name, given.turned, (right, left), note)
+    return product(node, node.name, given, sides, note)
 
 
 def check_convolution(node: NodeView, x: Shape, w: Shape, channels: int, which: str) -> None:
@@ -153,7 +137,16 @@ def convolved(node: NodeView, shapes: tuple[Shape, Shape], sides: tuple[str, str
     operator = convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[0], groups=window.groups,
                            in_size=x[2:], kernel=w[2:], stride=window.stride, dilation=window.dilation,
                            padding=window.padding)
-    return [mac(node, operator, sides, note)]
+    return [mac(node, operator, sides, note, _images(node, operator, sides))]
+
+
+def _images(node: NodeView, operator: Operator, sides: Sequence[str]) -> Sequence[View | None]:
+    """Return the views of a convolution's input, weights and output."""
+    x, w, out = (node.scene.shapes.get(name) for name in (*sides, node.outputs[0]))
+    plain = operator.kind != "conv_transpose"  # weights of the others have their channels the other way round
+    return (None if x is None else operand_view(operator, operator.tensors[0], x),
+            operand_view(operator, operator.tensors[1], w) if plain and w is not None else None,
+            None if out is None else result_view(operator, out))
 
 
 def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], sides: tuple[str, str],
@@ -163,7 +156,7 @@ def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], sides: tuple[str, s
     operator = transposed_convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[1] * window.groups,
                                       groups=window.groups, in_size=x[2:], kernel=w[2:], stride=window.stride,
                                       dilation=window.dilation, padding=window.padding, output_padding=window.extra)
-    return [mac(node, operator, sides)]
+    return [mac(node, operator, sides, views=_images(node, operator, sides))]
 
 
 def summed(node: NodeView, equation: str, tensors: Sequence[str], kind: str) -> list[Node]:
@@ -185,7 +178,8 @@ def summed(node: NodeView, equation: str, tensors: Sequence[str], kind: str) -> 
     if len(terms) == 1:
         words = prod(node.out())
         return [VectorOperator(node.name, kind, node.words(0) - words, node.words(0), words, node.readers)]
-    return [mac(node, einsum(equation, sizes, node.name), tensors)]
+    return [mac(node, einsum(equation, sizes, node.name), tensors, "", [same(shape) for shape in [
+        *shapes, *filter(None, [node.scene.shapes.get(node.outputs[0])])]])]
 
 
 def _spell_out(equation: str, shapes: list[Shape]) -> str:
@@ -262,10 +256,13 @@ def attention(node: NodeView, heads: tuple[int, int, int], lengths: tuple[int, i
     attributes = (("weights", "activations"), ("element_type", node.element_type), ("types", f"{kind},{kind},{kind}"))
     score = replace(matmul(scores, folded, columns, size, batch * groups), attributes=attributes)
     mix = replace(matmul(context, folded, width, columns, batch * groups), attributes=attributes)
-    beside = [] if inner else node.beside(sides)
-    return [MacNode(score, first, 1, ATTENTION, node.edges([("I", sides[0]), ("W", sides[1]), *beside])),
+    beside, matrix = [] if inner else node.beside(sides), (batch * groups, folded, columns)
+    seen, space = whole(matrix, [2])
+    views = heads_seen(node, sides, {"g": groups, "r": count // groups, "p": rows, "c": columns, "d": size, "w": width})
+    weighed = node.edges([("0", within(scores))], matrix, (seen, same(matrix)))
+    return [MacNode(score, first, 1, ATTENTION, node.edges(
+                [("I", sides[0]), ("W", sides[1]), *beside], matrix, (*views[:2], same(matrix)))),
             VectorOperator(softmax, "softmax", OPERATIONS_PER_ELEMENT["softmax"] * words, words, words, (scores,),
-                           approximated_as=ATTENTION,
-                           edges=node.edges([("0", within(scores))], (batch * groups, folded, columns))),
-            MacNode(mix, (softmax, *(name for name in first if name != softmax)), 1, ATTENTION,
-                    node.edges([("I", within(softmax)), ("W", sides[2])]))]
+                           approximated_as=ATTENTION, edges=replace(weighed, space=space)),
+            MacNode(mix, (softmax, *(name for name in first if name != softmax)), 1, ATTENTION, node.edges(
+                [("I", within(softmax)), ("W", sides[2])], None, (same(matrix), *views[2:])))]

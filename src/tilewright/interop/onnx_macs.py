@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from tilewright.hardware import number_type
-from tilewright.interop import nests
+from tilewright.interop import nests, products
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported, within
 from tilewright.workload import Node, VectorOperator
 
@@ -92,7 +92,11 @@ def _gemm(node: NodeView, fused: str = "", right: int = 1) -> list[Node]:
     k_b, n = b[::-1] if node.integer("transB") else b
     if k != k_b:
         raise node.error("must have inner sizes that agree", (k, k_b), "See transA and transB")
-    return [nests.oriented(node, (1, m, n, k), (node.inputs[0], node.inputs[right]), fused)]
+    sizes = {"m": m, "n": n, "k": k}
+    left, columns = (["k"], ["m"]) if node.integer("transA") else (["m"], ["k"]), (["k"], ["n"])
+    right_axes = columns[::-1] if node.integer("transB") else columns
+    given = products.MatrixProduct(left, right_axes, (["m"], ["n"]), ((), ["m"], ["n"], ["k"]), sizes)
+    return [nests.oriented(node, given, (node.inputs[0], node.inputs[right]), fused)]
 
 
 def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
@@ -101,7 +105,12 @@ def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
         a = (*a[:-2], a[-1], a[-2])
     if node.integer("transB"):
         b = (*b[:-2], b[-1], b[-2])
-    return [nests.oriented(node, nests.fold(node, a, b), (node.inputs[left], node.inputs[right]))]
+    given = products.fold(node, a, b)
+    if node.integer("transA"):
+        given = replace(given, left=[*given.left[:-2], *given.left[:-3:-1]])
+    if node.integer("transB"):
+        given = replace(given, right=[*given.right[:-2], *given.right[:-3:-1]])
+    return [nests.oriented(node, given, (node.inputs[left], node.inputs[right]))]
 
 
 def _matmul_packed(node: NodeView) -> list[Node]:
@@ -112,7 +121,9 @@ def _matmul_packed(node: NodeView) -> list[Node]:
     rows, block = node.words(0) // max(1, k), node.integer("block_size")
     scale = number_type(node.scene.type(node.input(2))) if node.has(2) else None
     beside = (scale.bits if scale is not None else 0) + (bits if node.has(3) else 0)
-    return [nests.packed(node, (1, rows, n, k), (node.input(0), node.input(1)), bits, (beside, block))]
+    x = node.shape(0)
+    given = products.rows_by_columns(x, [n]) if x[-1:] == (k,) else (1, rows, n, k)
+    return [nests.packed(node, given, (node.input(0), node.input(1)), bits, (beside, block))]
 
 
 def _einsum(node: NodeView) -> list[Node]:

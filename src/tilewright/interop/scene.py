@@ -4,20 +4,26 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.base import InputError, free_name
 from tilewright.workload import (
     DataMovement,
     Edges,
+    MacNode,
     Node,
     Operand,
     Result,
     Unmodelled,
     VectorOperator,
+    View,
     result_shape,
+    same,
     vector_kind,
 )
+
+if TYPE_CHECKING:
+    from tilewright.interop.views import Seen
 
 Shape = tuple[int, ...]
 _NO_SHAPE = "the shape of "
@@ -34,11 +40,11 @@ class Scene:
     ``constants`` are known before the network runs (weights, and whatever is computed from constants alone);
     ``producers`` names the translated nodes that make a tensor; ``claimed`` are weights that a node already counts;
     ``origins`` say of which weight a constant is only another view; ``lost`` is the first node of whose results some
-    shape is unknown. ``arranged`` tensors are never made, as products read others in their place: by name, how often
-    each word would stand there; ``caches`` are those of them that a cache of keys and values is read for.
-    ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`). ``handed`` are what the
-    network hands out; ``stands`` says in place of which tensors others are read, which were made in parts, or written
-    over.
+    shape is unknown. ``arranged`` tensors are never made, as products read others in their place: by name, of each axis
+    the factors of its size and whether each repeats words; ``caches`` are those of them that a cache of keys and values
+    is read for. ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`). ``handed``
+    are what the network hands out; ``stands`` says in place of which tensors others are read, which were made in parts,
+    or written over.
     """
 
     path: str
@@ -51,7 +57,7 @@ class Scene:
     names: set[str] = field(default_factory=set)
     origins: dict[str, str] = field(default_factory=dict)
     lost: Node | None = None
-    arranged: Mapping[str, int] = field(default_factory=dict)
+    arranged: "Mapping[str, tuple[tuple[tuple[int, bool], ...], ...]]" = field(default_factory=dict)
     caches: frozenset[str] = frozenset()
     stored: Mapping[str, str] = field(default_factory=dict)
     handed: frozenset[str] = frozenset()
@@ -67,6 +73,10 @@ class Scene:
             raise Unsupported(f"{_NO_SHAPE}{name} is unknown")
         return self.shapes[name]
 
+    def repeats(self, name: str) -> int:
+        """How often each word would stand in a tensor that is never made."""
+        return prod(size for axis in self.arranged.get(name, ()) for size, again in axis if again)
+
     def origin(self, name: str) -> str:
         """Name of the constant that ``name`` is a view of; its own where it is none."""
         return self.origins.get(name, name)
@@ -81,15 +91,20 @@ class Scene:
         self.names.add(name)
         return name
 
-    def add(self, nodes: Sequence[Node], view: "NodeView", *, in_place: bool = False) -> None:
-        """Add the translation of one node, which writes over its first input where ``in_place``."""
+    def add(self, nodes: Sequence[Node], view: "NodeView", seen: "Seen | None" = None, *,
+            in_place: bool = False) -> None:
+        """Add the translation of one node, which writes over its first input where ``in_place``.
+
+        ``seen`` are the views of a node that is no operator, where they are known.
+        """
         read = {name for node in nodes for name in node.inputs}
         makers = tuple(node.name for node in nodes if node.name not in read)
         edged = [_edged(view, node, nodes, makers, in_place=in_place) for node in nodes]
+        if seen is not None and len(nodes) == 1 and not isinstance(nodes[0], MacNode):
+            edged = [_seen(view, edged[0], seen)]
         for name in filter(None, view.outputs):
             self.producers[name] = makers
-            if len(makers) > 1:
-                self.stands[name] = tuple(map(within, makers))
+            self.stands[name] = (name,) if len(makers) == 1 else tuple(map(within, makers))
             if self.lost is None and name not in self.shapes and nodes:
                 self.lost = edged[-1]
         self.nodes.extend(edged)
@@ -174,25 +189,31 @@ class NodeView:
         makers = (self.scene.producers.get(name, ()) for name in (*self.inputs, *self.captured))
         return tuple(dict.fromkeys(maker for group in makers for maker in group))
 
-    def edges(self, reads: Iterable[tuple[str, str]], shape: Shape | None = None) -> Edges:
+    def edges(self, reads: Iterable[tuple[str, str]], shape: Shape | None = None,
+              views: Sequence[View | None] = ()) -> Edges:
         """Return what a node reads: names of operands, and those of their tensors.
 
-        ``shape`` is that of the result where that is none of the foreign node's alone.
+        ``shape`` is that of the result where that is none of the foreign node's alone. ``views`` are those of the
+        operator's operands, and of its output.
         """
         scene, found = self.scene, list[Operand]()
-        for operand, name in reads:
-            for tensor in scene.stands.get(name, (name,)):
-                if tensor in scene.constants:
-                    found.append(Operand(scene.origin(tensor), operand, scene.shapes.get(tensor), "weights"))
-                else:
-                    found.append(Operand(tensor, operand, scene.shapes.get(tensor)))
-        return Edges(tuple(dict.fromkeys(found)), () if shape is None else (Result("", shape),))
+        for place, (operand, name) in enumerate(reads):
+            tensors = scene.stands.get(name, (name,))
+            view = views[place] if place < len(views) - 1 and len(tensors) == 1 else None
+            for tensor in tensors:
+                constant, origin, size = tensor in scene.constants, scene.origin(tensor), scene.shapes.get(tensor)
+                if constant and (origin != tensor or len(view or ()) != len(size or ())):
+                    view = None  # packed weights, or a view of others
+                found.append(Operand(origin if constant else tensor, operand, size, "weights" if constant else "input",
+                                     view))
+        result = Result("", shape, view=views[-1] if views else None)
+        return Edges(tuple(dict.fromkeys(found)), () if shape is None and not views else (result,))
 
     def beside(self, sides: Iterable[str] = ()) -> list[tuple[str, str]]:
         """Return the inputs besides ``sides`` that are not constant, with their places."""
-        names = enumerate(dict.fromkeys(filter(None, (*self.inputs, *self.captured))))
-        known, made = {*sides, *self.scene.constants}, {*self.inputs, *self.scene.producers}
-        return [(str(index), name) for index, name in names if name not in known and name in made]
+        known, made = {"", *sides, *self.scene.constants}, {*self.inputs, *self.scene.producers}
+        return [(str(index), name) for index, name in enumerate((*self.inputs, *self.captured))
+                if name not in known and name in made]
 
     @property
     def element_type(self) -> str:
@@ -228,10 +249,12 @@ def _edged(view: NodeView, node: Node, nodes: Sequence[Node], makers: Sequence[s
         if node.kind in ("append", "selective_scan"):
             held = view.out() if node.kind == "append" else view.shape(2)
             reads = (*reads, Operand(f"{node.name}.state", "state", held, "state"))
+    told = node.edges.makes[0] if node.edges is not None and node.edges.makes else Result("", None)
     if node.name not in makers or len(makers) > 1:
-        shape = node.edges.makes[0].shape if node.edges is not None and node.edges.makes else result_shape(node)
+        shape = told.shape or result_shape(node)
         leaves = node.name in makers and any(name in scene.handed for name in view.outputs)
-        return replace(node, edges=Edges(reads, (Result(within(node.name), shape, leaves=leaves),)))
+        return replace(node, edges=Edges(reads, (replace(told, name=within(node.name), shape=shape, leaves=leaves),),
+                                         () if node.edges is None else node.edges.space))
     shared = ""
     if isinstance(node, DataMovement):
         if node.kind == "append":
@@ -240,9 +263,23 @@ def _edged(view: NodeView, node: Node, nodes: Sequence[Node], makers: Sequence[s
             shared = reads[0].tensor
     elif in_place and reads:
         shared = reads[0].tensor
-    makes = tuple(Result(name, scene.shapes.get(name), shared, name in scene.handed)
+    makes = tuple(Result(name, scene.shapes.get(name), shared, name in scene.handed, told.view)
                   for name in view.outputs if name)
     return replace(node, edges=Edges(reads, makes))
+
+
+def _seen(view: NodeView, node: Node, seen: "Seen") -> Node:
+    """Return a node whose edges have views; of what was made in parts they have none."""
+    if node.edges is None:
+        return node
+    reads = []
+    for one in node.edges.reads:
+        place = int(one.name) if one.name.isdecimal() else len(seen.operands)
+        alone = place < len(view.inputs) and len(view.scene.stands.get(view.inputs[place], "1")) == 1
+        found = seen.operands[place] if alone and place < len(seen.operands) else None
+        reads.append(replace(one, view=same(seen.space) if one.shape == seen.space and one.kind == "state" else found))
+    makes = tuple(replace(one, view=two) for one, two in zip(node.edges.makes, seen.results, strict=False))
+    return replace(node, edges=Edges(tuple(reads), (*makes, *node.edges.makes[len(makes):]), seen.space))
 
 
 Step: TypeAlias = tuple[str, Sequence[str], Sequence[str]]

@@ -32,7 +32,24 @@ from tilewright.workload.graph import (
 )
 from tilewright.workload.layers_language import spread_evenly
 from tilewright.workload.likeness import edit_distance, form
-from tilewright.workload.links import AxisLink, Digit, Edges, Operand, Result, View
+from tilewright.workload.links import (
+    AxisLink,
+    Digit,
+    Edges,
+    Letters,
+    Operand,
+    Result,
+    View,
+    operand_view,
+    permuted,
+    related,
+    reshaped,
+    result_view,
+    same,
+    shifted,
+    spread,
+    whole,
+)
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.plain import dump_operators, operators_graph
 from tilewright.workload.sketch import EXPERTS, LAYERS
@@ -55,6 +72,7 @@ __all__ = [
     "Digit",
     "Edges",
     "Graph",
+    "Letters",
     "MacNode",
     "NetworkTensor",
     "Node",
@@ -80,16 +98,25 @@ __all__ = [
     "graph_with_densities",
     "linear",
     "matmul",
+    "operand_view",
     "operators_graph",
+    "permuted",
     "read_density",
     "read_table",
+    "related",
+    "reshaped",
     "result_shape",
+    "result_view",
+    "same",
+    "shifted",
+    "spread",
     "spread_evenly",
     "table_graph",
     "tensor_graph",
     "transposed_convolution",
     "unique_operators",
     "vector_kind",
+    "whole",
     "with_densities",
     "with_given",
     "zoo",

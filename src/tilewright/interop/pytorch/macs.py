@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from tilewright.interop import nests
+from tilewright.interop import nests, products
 from tilewright.interop.pytorch.program import Ref
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported, within
 from tilewright.workload import EXPERTS, Node, einsum, matmul, spread_evenly
@@ -78,15 +78,15 @@ def _linear(node: NodeView) -> list[Node]:
     if not x or not w or x[-1] != w[-1]:
         raise node.error("must have as many features as the weights have columns", (x, w))
     sides = tensor(node, "input"), tensor(node, "weight")
-    return [nests.product(node, node.name, (1, prod(x[:-1]), prod(w[:-1]), w[-1]), sides)]
+    return [nests.product(node, node.name, products.rows_by_columns(x, w[:-1]), sides)]
 
 
 def _product_of(left: str, right: str) -> Translator:
     """Translate a NumPy-style product of the arguments called ``left`` and ``right``."""
 
     def translate(node: NodeView) -> list[Node]:
-        sizes = nests.fold(node, shape(node, left), shape(node, right))
-        return [nests.oriented(node, sizes, (tensor(node, left), tensor(node, right)))]
+        given = products.fold(node, shape(node, left), shape(node, right))
+        return [nests.oriented(node, given, (tensor(node, left), tensor(node, right)))]
 
     return translate
 
@@ -96,7 +96,7 @@ def _inner(node: NodeView) -> list[Node]:
     a, b = shape(node, "self"), shape(node, "other")
     if not a or not b or a[-1] != b[-1]:
         raise node.error("must have last axes of one size", (a, b))
-    return [nests.oriented(node, (1, prod(a[:-1]), prod(b[:-1]), a[-1]), (tensor(node, "self"), tensor(node, "other")))]
+    return [nests.oriented(node, products.rows_by_columns(a, b[:-1]), (tensor(node, "self"), tensor(node, "other")))]
 
 
 def _vecdot(node: NodeView) -> list[Node]:
@@ -114,9 +114,15 @@ def _tensordot(node: NodeView) -> list[Node]:
     inner = [a[axis] for axis in over_a]
     if inner != [b[axis] for axis in over_b]:
         raise node.error("must have inner sizes that agree", (a, b))
-    rows = prod(size for axis, size in enumerate(a) if axis not in over_a)
-    columns = prod(size for axis, size in enumerate(b) if axis not in over_b)
-    return [nests.oriented(node, (1, rows, columns, prod(inner)), (tensor(node, "self"), tensor(node, "other")))]
+    left, right = [f"m{axis}" for axis in range(len(a))], [f"n{axis}" for axis in range(len(b))]
+    for index, (axis, other) in enumerate(zip(over_a, over_b, strict=True)):
+        left[axis] = right[other] = f"k{index}"
+    rows, columns = ([part for part in parts if part[0] != "k"] for parts in (left, right))
+    one, two, out = ([[part] for part in parts] for parts in (left, right, rows + columns))
+    depth = [f"k{index}" for index in range(len(inner))]
+    known = dict(zip(left + right, [*a, *b], strict=True))
+    given = products.MatrixProduct(one, two, out, ((), rows, columns, depth), known)
+    return [nests.oriented(node, given, (tensor(node, "self"), tensor(node, "other")))]
 
 
 def _einsum(node: NodeView) -> list[Node]:
@@ -139,9 +145,9 @@ def _packed(node: NodeView) -> list[Node]:
     Of 8 bits they have a scale for each column, of 4 bits a scale and a zero point for each group.
     """
     x, out = shape(node, "self"), node.out()
-    sizes = (1, prod(x[:-1]), out[-1], x[-1])
+    given = products.rows_by_columns(x, out[-1:])
     bits, scales = (8, (16, x[-1])) if "int8" in node.kind else (4, (32, node.integer("qGroupSize")))
-    return [nests.packed(node, sizes, (tensor(node, "self"), tensor(node, "mat2")), bits, scales)]
+    return [nests.packed(node, given, (tensor(node, "self"), tensor(node, "mat2")), bits, scales)]
 
 
 def _experts(weights: str, rows: str) -> Translator:
@@ -168,7 +174,7 @@ def _attention(node: NodeView) -> list[Node]:
     if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
         raise node.error("must have queries, keys and values that go together", (q, k, v))
     count = q[-3] if len(q) > 2 else 1
-    groups = (k[-3] if len(k) > 2 else 1) // node.scene.arranged.get(tensor(node, "key"), 1)
+    groups = (k[-3] if len(k) > 2 else 1) // node.scene.repeats(tensor(node, "key"))
     if prod(q[:-3]) != prod(k[:-3]) or len(q) != len(k) or count % groups or k[:-2] != v[:-2]:
         raise Unsupported("queries and keys whose heads broadcast")
     sides = tensor(node, "query"), tensor(node, "key"), tensor(node, "value")

@@ -8,6 +8,7 @@ from tilewright.base import InputError
 from tilewright.interop.pytorch.arranged import APPEND, arrangements
 from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
 from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
+from tilewright.interop.pytorch.seen import seen
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
 from tilewright.interop.pytorch.torch import SCAN
 from tilewright.interop.pytorch.vectors import CONVERSIONS, VIEWS, is_vector, translate_vector
@@ -52,7 +53,7 @@ def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
     calls = [call for call in program.body.calls if call.outputs]
     _check(program, calls)
     found = arrangements(calls, lambda call: _kind_at(scene, call), scene.shapes, program.body.outputs)
-    scene.arranged = {name: one.times for name, one in found.items()}
+    scene.arranged = {name: one.axes for name, one in found.items()}
     appended = {call.outputs[0] for call in calls if _kind(call) == APPEND}
     scene.caches = frozenset(name for name, one in found.items() if one.root in appended)
     shared = _Memory(calls)
@@ -158,7 +159,7 @@ def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int], memo
         arguments = {key or f"#{i}": _known(value, symbols) for i, (key, value) in enumerate(call.arguments)}
         view = NodeView(scene, kind, scene.free_name(wanted), call.tensors, call.outputs, arguments,
                         tuple(_captured(call)))
-        scene.add(_nodes(view), view, in_place=_is_in_place(call))
+        scene.add(_nodes(view), view, seen(view), in_place=_is_in_place(call))
         if _is_in_place(call) and call.tensors:
             _written(scene, call, memory)
 
@@ -170,8 +171,8 @@ def _written(scene: Scene, call: Call, memory: _Memory) -> None:
     for name in memory.sharing(changed):
         before = () if memory.base(changed) == changed else scene.producers.get(name, ())
         scene.producers[name] = tuple(dict.fromkeys((*before, *makers)))
-        whole = name == changed and memory.base(changed) == changed
-        scene.stands[name] = (*(() if whole else scene.stands.get(name, (name,))), call.outputs[0])
+        kept = () if name in (changed, call.outputs[0]) else scene.stands.get(name, (name,))
+        scene.stands[name] = (*kept, call.outputs[0])
 
 
 def _known(value: Value, symbols: Mapping[str, int]) -> Any:

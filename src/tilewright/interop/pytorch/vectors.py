@@ -61,7 +61,7 @@ _PER_INPUT = {
     "cummax": 1, "cummin": 1, "quantized_decomposed.choose_qparams": 2,
     "quantized_decomposed.choose_qparams_per_token": 2,
 }
-_POOLS = {f"{kind}_pool{rank}d{suffix}": rank for kind in ("max", "avg") for rank in (1, 2, 3)
+POOLS = {f"{kind}_pool{rank}d{suffix}": rank for kind in ("max", "avg") for rank in (1, 2, 3)
           for suffix in ("", "_with_indices") if kind == "max" or not suffix}
 _RESIZED = {"nearest": 0, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 4}
 
@@ -71,6 +71,12 @@ reshape_as _unsafe_view _reshape_alias identity resolve_conj resolve_neg view_as
 _conj detach_copy view_copy atleast_1d atleast_2d atleast_3d ravel broadcast_tensors _to_cpu pin_memory
 """.split())
 _WRITTEN = "out"
+EACH_WORD = frozenset(_PER_OUTPUT) - set("""
+cumsum cumprod outer ger kron glu bucketize searchsorted logcumsumexp isin multinomial dequantize softmax _softmax
+_safe_softmax special_softmax log_softmax _log_softmax gumbel_softmax layer_norm native_layer_norm rms_norm
+_fused_rms_norm group_norm native_group_norm instance_norm _native_batch_norm_legit
+""".split()) | {"gelu"}
+"""What is done to each word (of operands that are broadcast) by itself."""
 # Data movement: which words are read. "out" as many as are written, "in" the whole first input, "all" every input.
 _MOVES = {
     **dict.fromkeys("""
@@ -121,7 +127,7 @@ def translate_vector(node: NodeView) -> Node | None:
 
 def is_vector(kind: str) -> bool:
     """Whether the kind is one of vector work or data movement, without multiply-accumulates."""
-    return any(kind in table for table in (VIEWS, _SPECIAL, _PER_OUTPUT, _PER_INPUT, _POOLS, _MOVES, CONVERSIONS))
+    return any(kind in table for table in (VIEWS, _SPECIAL, _PER_OUTPUT, _PER_INPUT, POOLS, _MOVES, CONVERSIONS))
 
 
 def _does_nothing(node: NodeView) -> bool:
@@ -150,8 +156,8 @@ def _operations(node: NodeView) -> int | None:
         return _PER_OUTPUT[kind] * prod(node.out())
     if kind in _PER_INPUT:
         return _PER_INPUT[kind] * node.words(0)
-    if kind in _POOLS:
-        return prod(spread(node, "kernel_size", 1, _POOLS[kind])) * prod(node.out())
+    if kind in POOLS:
+        return prod(spread(node, "kernel_size", 1, POOLS[kind])) * prod(node.out())
     if kind.startswith(("upsample_", "_upsample_")):
         return _resize(node)
     return None
