@@ -1,5 +1,82 @@
-"""Which tensor stays on which scratchpad, when, and at which address? So far: the address."""
+"""Which tensor stays on which scratchpad, when, and at which address? Plans for whole networks.
 
-from tilewright.allocation import packing
+A plan says for each operation of a network what is on which scratchpad, where it came from, and at which address; what
+it moves; and what no plan can do with less of. It is checked by carrying it out, word by word (`verify`).
+"""
 
-__all__ = ["packing"]
+import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
+from tilewright.allocation.bounds import capacity_bound
+from tilewright.allocation.network import network_problem
+from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan, standing_bounds
+from tilewright.allocation.problem import (
+    OVERSIZES,
+    Bus,
+    OperationStep,
+    Oversize,
+    Pad,
+    ResidencyProblem,
+    ResidentTensor,
+    cut_tensors,
+    read_pads,
+)
+from tilewright.allocation.records import (
+    PlannedStay,
+    PlannedTransfer,
+    PlanRecord,
+    SolverResult,
+    plan_record,
+    read_plan,
+)
+from tilewright.allocation.search import SOLVERS, AllocationSolver, PlanSearch
+from tilewright.allocation.simulation import PlanEvent, SimulatedPlan, simulate
+from tilewright.allocation.stays import (
+    RESIDENCY_METRICS,
+    DmaTransfer,
+    PlanTally,
+    Prices,
+    ResidencyMetric,
+    Stay,
+    tally,
+    transfers_of,
+)
+from tilewright.allocation.verifying import PlanFault, verify
+
+__all__ = [
+    "OVERSIZES",
+    "RESIDENCY_METRICS",
+    "SOLVERS",
+    "AllocationSolver",
+    "Bus",
+    "DmaTransfer",
+    "OperationStep",
+    "Oversize",
+    "Pad",
+    "PeakPlan",
+    "PlanEvent",
+    "PlanFault",
+    "PlanRecord",
+    "PlanSearch",
+    "PlanTally",
+    "PlannedStay",
+    "PlannedTransfer",
+    "Prices",
+    "ResidencyMetric",
+    "ResidencyProblem",
+    "ResidentTensor",
+    "SimulatedPlan",
+    "SolverResult",
+    "Stay",
+    "capacity_bound",
+    "cut_tensors",
+    "least_capacity",
+    "network_problem",
+    "plan_record",
+    "product_plan",
+    "read_pads",
+    "read_plan",
+    "simulate",
+    "standing_bounds",
+    "tally",
+    "transfers_of",
+    "verify",
+]

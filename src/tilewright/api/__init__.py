@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay, replay_effort
+    from tilewright.api.residing import ScratchpadPlan, allocate, open_plan
     from tilewright.api.runs import Broken, Run, map_network, open_run
     from tilewright.api.scheduling import JobPlan, SchedulePlan, open_schedule, schedule
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
@@ -56,12 +57,14 @@ __all__ = [
     "Replayed",
     "Run",
     "SchedulePlan",
+    "ScratchpadPlan",
     "SpaceChoice",
     "SpaceFigures",
     "SystolicRow",
     "SystolicRun",
     "TrainedSurrogate",
     "Watcher",
+    "allocate",
     "bounds",
     "case_cost",
     "choose_space",
@@ -85,6 +88,7 @@ __all__ = [
     "mapper_options",
     "mapper_summary",
     "mappers_page",
+    "open_plan",
     "open_run",
     "open_schedule",
     "pick_operator",

@@ -17,6 +17,7 @@ import typer
 
 from tilewright.base import InputError
 from tilewright.cli import (
+    allocate,
     bench,
     bounds,
     compare,
@@ -58,7 +59,8 @@ VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "map": mapping.map_network, "pipeline": pipeline.pipeline, "evaluate": evaluate.evaluate,
     "explain": explain.explain, "replay": replay.replay, "convert": convert.convert, "systolic": systolic.systolic,
     "bounds": bounds.bounds, "space": space.space, "flexibility": flexibility.flexibility, "explore": explore.explore,
-    "design": design.design, "sweep": sweep.sweep, "schedule": schedule.schedule,
+    "design": design.design, "sweep": sweep.sweep, "schedule": schedule.schedule, "allocate": allocate.allocate,
+    "verify": allocate.verify,
     "compare": compare.compare, "study": study.app, "list": listing.list_things, "show": show.show,
     "export": export.export, "prune": prune.prune, "bench": bench.bench, "train-surrogate": training.train_surrogate,
     "reproduce": reproduce.reproduce, "validate": validate.validate,

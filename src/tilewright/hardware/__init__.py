@@ -19,7 +19,7 @@ from tilewright.hardware.accelerator import (
     flexibility_overhead,
     room_name,
 )
-from tilewright.hardware.changes import changed, read_bandwidth, read_change, read_values
+from tilewright.hardware.changes import changed, read_bandwidth, read_bytes, read_change, read_values
 from tilewright.hardware.design import DesignSpace, NumberRange, check_number
 from tilewright.hardware.files import dump_accelerator, load_accelerator, load_design_space
 from tilewright.hardware.flexibility import (
@@ -118,6 +118,7 @@ __all__ = [
     "preset",
     "preset_names",
     "read_bandwidth",
+    "read_bytes",
     "read_change",
     "read_type",
     "read_values",

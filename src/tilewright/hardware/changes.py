@@ -187,7 +187,7 @@ def _value(machine: Accelerator, key: Number, value: str, where: str) -> float:
     """Return the value of one number."""
     level, what = key
     if what.startswith(ROOM):
-        return _bytes(value, where)
+        return read_bytes(value, where)
     if what.startswith(RATE.format("")):
         return _rate(machine, level, value, where)
     return _count(value, where) if what in ("x", "y", "instances") else _plain(value, where, 0.0)
@@ -221,7 +221,7 @@ def _binary(text: str) -> str:
     return re.sub(r"([KMG])B\b", r"\1iB", text)
 
 
-def _bytes(value: str, where: str) -> float:
+def read_bytes(value: str, where: str) -> float:
     """Return bytes; ``KB`` is 1024 of them, as memories are sold."""
     match = _FIGURE.fullmatch(value)
     try:

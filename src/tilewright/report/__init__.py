@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         shortened,
         significant,
     )
+    from tilewright.report.residency import residency_sheet
     from tilewright.report.schedule import explanation_sheet, schedule_sheet
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
     from tilewright.report.sheet import Sheet, print_sheet, print_tables, write_plots, write_sheet
@@ -109,6 +110,7 @@ __all__ = [
     "print_tables",
     "print_vectors",
     "render_page",
+    "residency_sheet",
     "run_figures",
     "schedule_sheet",
     "shortened",

@@ -1,0 +1,66 @@
+"""The problem that a network poses: its operations in order, and its tensors with their lives and their bytes."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from tilewright.allocation.problem import OperationStep, Oversize, Pad, ResidencyProblem, ResidentTensor, cut_tensors
+from tilewright.base import InputError
+from tilewright.workload import NetworkTensor, TensorGraph
+
+Work = Mapping[str, tuple[int, float]]
+"""By node, cycles and picojoules that it takes by itself."""
+
+
+def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None = None,
+                    bits: tuple[float, float] = (8, 8), oversize: Oversize = "refuse") -> ResidencyProblem:
+    """Return the problem of a network (thesis, 5.1.2).
+
+    Views share the bytes of what they show, and take no step; a recurrence is one step unless it is unrolled.
+
+    Parameters
+    ----------
+    work
+        Nothing where left out.
+    bits
+        Of a word of weights and of all others, where the network does not say.
+    oversize
+        ``cut`` leaves of tensors that are larger than the scratchpads what fits (thesis, 6.3).
+
+    Raises
+    ------
+    InputError
+        If the size of a tensor is not known, or an operation can never be resident.
+    """
+    holders = _holders(network, bits)
+    places = {tensor.name: at for at, tensor in enumerate(holders)}
+
+    def held(tensors: Sequence[NetworkTensor]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(places[one.storage] for one in tensors))
+
+    steps = []
+    for node in network.graph.nodes:
+        made = network.made_by(node.name)
+        reads, writes = held([tensor for _, tensor in network.read_by(node.name)]), held(made)
+        view = bool(made) and all(tensor.storage != tensor.name for tensor in made) and set(writes) <= set(reads) and (
+            not getattr(node, "written_words", 1))
+        if not view and (reads or writes):
+            cycles, energy = (work or {}).get(node.name, (0, 0.0))
+            steps.append(OperationStep(node.name, reads, writes, cycles, energy))
+    tensors, cut = cut_tensors(holders, steps, pads) if oversize == "cut" else (tuple(holders), ())
+    return ResidencyProblem(network.name, tuple(steps), tensors, tuple(pads), cut)
+
+
+def _holders(network: TensorGraph, bits: tuple[float, float]) -> list[ResidentTensor]:
+    """Return the tensors that have bytes of their own; one leaves where a view of it does."""
+    leaving = {tensor.storage for tensor in network.tensors.values() if tensor.is_output}
+    found = []
+    for tensor in network.tensors.values():
+        if tensor.storage == tensor.name:
+            width = tensor.word_bits or (bits[0] if tensor.kind == "weights" else bits[1])
+            size = ceil(tensor.words * width / 8)
+            if size < 1:
+                raise InputError(f"{network.name}.{tensor.name}", "must have a size of at least one byte", size,
+                                 "Bind the dimensions that it lacks")
+            found.append(ResidentTensor(tensor.name, size, tensor.kind == "weights", tensor.kind != "activation",
+                                    tensor.name in leaving and tensor.kind == "activation"))
+    return found

@@ -1,0 +1,169 @@
+"""Plans as records: plain data that lasts, with all that is needed to check them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilewright.allocation.problem import OperationStep, Pad, ResidencyProblem, ResidentTensor
+from tilewright.allocation.search import PlanSearch
+from tilewright.allocation.simulation import simulate
+from tilewright.allocation.stays import Beginning, PlanTally, Stay, TransferKind, tally, transfers_of
+from tilewright.base import InputError
+
+KIND = "tilewright allocation 1"
+"""What every file of a plan says that it is."""
+
+
+@dataclass(frozen=True)
+class PlannedStay:
+    """A tensor on a scratchpad at an address, from step ``first`` to step ``last``, both included."""
+
+    tensor: int
+    pad: int
+    first: int
+    last: int
+    begins: Beginning
+    address: int
+
+
+@dataclass(frozen=True)
+class PlannedTransfer:
+    """What the DMA moves, in order: loads and moves before ``step`` runs, stores after it; -1 is the main memory."""
+
+    kind: TransferKind
+    tensor: int
+    origin: int
+    target: int
+    step: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """What one of the solvers came to: its score and bound in the first objective, and seconds."""
+
+    solver: str
+    tally: PlanTally
+    score: float
+    bound: float
+    proven: bool
+    seconds: float
+    by: str
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """A plan for a network.
+
+    Parameters
+    ----------
+    objective
+        What was minimised, the most important first.
+    score, bound
+        Of the first objective: bytes, cycles, or picojoules; no plan is below the bound.
+    proven
+        Whether no plan is better, in all objectives.
+    bounds
+        By how they were found.
+    trace
+        Seconds, score and solver of each plan that was better than those before.
+    cut
+        Tensors that were cut to what fits, with their whole size.
+    simulated_cycles, stalls
+        Where transfers overlap compute, on so many ``channels``; by step, cycles that compute waits.
+    solvers
+        All that were asked, the one whose plan this is among them.
+    """
+
+    kind: str
+    command: str
+    network: str
+    machine: str
+    objective: tuple[str, ...]
+    solver: str
+    pads: tuple[Pad, ...]
+    tensors: tuple[ResidentTensor, ...]
+    steps: tuple[OperationStep, ...]
+    residency: tuple[PlannedStay, ...]
+    transfers: tuple[PlannedTransfer, ...]
+    tally: PlanTally
+    score: float
+    bound: float
+    proven: bool
+    bounds: dict[str, float]
+    trace: tuple[tuple[float, float, str], ...]
+    cut: tuple[tuple[str, int], ...]
+    assumptions: tuple[str, ...]
+    channels: int
+    simulated_cycles: int
+    stalls: tuple[int, ...]
+    solvers: tuple[SolverResult, ...]
+    interrupted: bool = False
+
+    @property
+    def gap(self) -> float:
+        """By which share of the bound the score is above it."""
+        return max(0.0, self.score / self.bound - 1) if self.bound > 0 else float(self.score > 0)
+
+    @property
+    def problem(self) -> ResidencyProblem:
+        """What was solved."""
+        return ResidencyProblem(self.network, self.steps, self.tensors, self.pads, self.cut)
+
+    @property
+    def stays(self) -> tuple[Stay, ...]:
+        """The residency without its addresses."""
+        return tuple(Stay(one.tensor, one.pad, one.first, one.last, one.begins) for one in self.residency)
+
+    def plain(self) -> dict[str, Any]:
+        """Return all of it as plain data, with the gap."""
+        return {"kind": self.kind, "gap": self.gap} | asdict(self)
+
+
+def plan_record(search: PlanSearch, told: dict[str, Any], results: Sequence[SolverResult], channels: int) -> PlanRecord:
+    """Return the record of a plan that was found; ``told`` are fields that the search does not know."""
+    problem, prices = search.problem, search.prices
+    assert search.score is not None
+    moved = transfers_of(problem, search.stays)
+    simulated = simulate(problem, search.stays, search.addresses, channels)
+    transfers = tuple(PlannedTransfer(
+        one.kind, one.tensor, one.pad if one.kind == "store" else one.origin, -1 if one.kind == "store" else one.pad,
+        one.step, one.bytes) for one in moved)
+    residency = tuple(PlannedStay(stay.tensor, stay.pad, stay.first, stay.last, stay.begins, address)
+                      for stay, address in sorted(zip(search.stays, search.addresses, strict=True),
+                                                  key=lambda one: (one[0].first, one[0].tensor)))
+    return PlanRecord(
+        kind=KIND, network=problem.name, pads=problem.pads, tensors=problem.tensors, steps=problem.steps,
+        residency=residency, transfers=transfers, tally=tally(problem, moved), score=prices.first(search.score),
+        bound=prices.first(search.bound), proven=search.closed, cut=problem.cut_bytes, channels=channels,
+        bounds={name: prices.first(bound) for name, bound in search.bounds.items()},
+        trace=tuple((at, prices.first(score), by) for at, score, by in search.trace),
+        simulated_cycles=simulated.cycles, stalls=simulated.stalls, solvers=tuple(results), **told)
+
+
+def read_plan(text: str, label: str) -> PlanRecord:
+    """Return the plan that `PlanRecord.plain` told, from JSON.
+
+    Raises
+    ------
+    InputError
+        If the text is none, or something in it is wrong.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (at the edge only, and late)
+
+    try:
+        tree = json.loads(text)
+    except ValueError as error:
+        raise InputError(label, "must be JSON", str(error)) from None
+    if not isinstance(tree, dict) or tree.get("kind") != KIND:
+        raise InputError(label, f"must be a plan, of kind {KIND!r}", tree.get("kind") if isinstance(tree, dict)
+                         else type(tree).__name__, "Written by: tilewright allocate ... --json FILE")
+    try:
+        found: PlanRecord = TypeAdapter(PlanRecord).validate_python(
+            {name: value for name, value in tree.items() if name != "gap"})
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        raise InputError(f"{label} {'.'.join(map(str, first['loc']))}", first["msg"].replace("Input should", "must"),
+                         None) from None
+    return found

@@ -1,0 +1,105 @@
+"""One search for a plan: the best one with addresses so far, and what none is below."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tilewright.allocation.addresses import addressed
+from tilewright.allocation.problem import ResidencyProblem
+from tilewright.allocation.stays import Prices, Stay, transfers_of
+from tilewright.base import Registry
+
+AllocationSolver = Callable[["PlanSearch"], None]
+"""Offers plans to a search, and raises its bound."""
+
+
+@dataclass
+class PlanSearch:
+    """Where a search stands.
+
+    Parameters
+    ----------
+    seconds
+        For all of it.
+    stopped
+        Says whether it is to end early.
+    bounds
+        What no plan scores below, by how it was found.
+    trace
+        Seconds, score and by whom, of every plan that was better than those before it.
+    """
+
+    problem: ResidencyProblem
+    prices: Prices
+    seconds: float = 60.0
+    stopped: Callable[[], bool] = lambda: False
+    score: int | None = None
+    stays: tuple[Stay, ...] = ()
+    addresses: tuple[int, ...] = ()
+    bounds: dict[str, int] = field(default_factory=dict)
+    trace: list[tuple[float, int, str]] = field(default_factory=list)
+    told: Callable[["PlanSearch"], None] | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return 0.0 if self.stopped() else self.seconds - (time.perf_counter() - self.began)
+
+    @property
+    def bound(self) -> int:
+        """What no plan scores below."""
+        return max(self.bounds.values(), default=0)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no plan is better, but for moves that break ties."""
+        return self.score is not None and self.prices.named(self.score) <= self.prices.named(self.bound)
+
+    def raise_bound(self, name: str, bound: int) -> None:
+        """Take note of what no plan scores below."""
+        self.bounds[name] = max(self.prices.lift(bound), self.bounds.get(name, 0))
+
+    def offer(self, name: str, stays: Sequence[Stay]) -> tuple[Stay, ...]:
+        """Take a plan if it has addresses and is the best; return the stays that have none together.
+
+        What has no addresses is held for single operations, one tensor after the other, until all have some.
+        """
+        trouble: tuple[Stay, ...] = ()
+        while True:
+            score = self.prices.score(transfers_of(self.problem, stays))
+            if self.score is not None and score >= self.score:
+                return trouble
+            places, conflict = addressed(self.problem, stays)
+            trouble = trouble or conflict
+            if places is not None:
+                self.take(name, stays, places)
+                return trouble
+            stays = self._without(stays, conflict)
+
+    def take(self, name: str, stays: Sequence[Stay], addresses: Sequence[int]) -> None:
+        """Take a plan with addresses if it is the best."""
+        score = self.prices.score(transfers_of(self.problem, stays))
+        if self.score is None or score < self.score:
+            self.score, self.stays, self.addresses = score, tuple(stays), tuple(addresses)
+            self.trace.append((time.perf_counter() - self.began, score, name))
+            if self.told is not None:
+                self.told(self)
+
+    def _without(self, stays: Sequence[Stay], conflict: Sequence[Stay]) -> list[Stay]:
+        """Hold the one of some stays for single uses that costs least for the bytes and steps it takes."""
+        def worth(stay: Stay) -> float:
+            uses = [at for at in self.problem.touches[stay.tensor] if stay.first <= at <= stay.last]
+            saved = sum(self.prices.again(stay.tensor, at) for at in uses[1:])
+            return saved / (self.problem.tensors[stay.tensor].size_bytes * (stay.last - stay.first + 1))
+
+        weakest = min((stay for stay in conflict if stay.first < stay.last), key=worth)
+        uses = [at for at in self.problem.touches[weakest.tensor] if weakest.first <= at <= weakest.last]
+        single = [Stay(weakest.tensor, weakest.pad, at, at, "load" if place else weakest.begins)
+                  for place, at in enumerate(uses)]
+        gone = weakest.tensor, weakest.last + 1  # what moved on from there is loaded instead
+        return [*(replace(stay, begins="load") if (stay.tensor, stay.first) == gone else stay
+                  for stay in stays if stay != weakest), *single]
+
+
+SOLVERS: Registry[AllocationSolver] = Registry("allocation solver")

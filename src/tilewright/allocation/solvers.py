@@ -1,0 +1,125 @@
+"""The solvers: all offer plans to one search, by one objective."""
+
+from collections.abc import Callable
+
+from tilewright.allocation.addresses import jointly, proven_conflict
+from tilewright.allocation.bounds import capacity_bound
+from tilewright.allocation.heuristics import (
+    belady,
+    colouring,
+    eager,
+    greedy,
+    kept_sets,
+    naive,
+    onsram_multi,
+    onsram_static,
+    placed,
+)
+from tilewright.allocation.linear import LinearProgram, linear_program
+from tilewright.allocation.problem import ResidencyProblem
+from tilewright.allocation.programs import ProgramOutcome, by_constraints, by_mathopt
+from tilewright.allocation.search import SOLVERS, PlanSearch
+from tilewright.allocation.sets import best_sets
+from tilewright.allocation.stays import Prices, Stay, held_of, stays_of
+from tilewright.base import has_extra
+
+Rule = Callable[[ResidencyProblem, Prices], tuple[Stay, ...]]
+RULES: dict[str, Rule] = {
+    "naive": naive, "onsram-static": onsram_static, "onsram-eager": eager, "onsram-multi": onsram_multi,
+    "colouring": colouring, "belady": belady, "greedy": greedy}
+"""Heuristics, those of the literature first."""
+EXTRA = "cp-sat"
+MOST_CUTS = 50
+"""Residencies without addresses that are cut off before it ends with a gap."""
+
+
+def _ruled(name: str, rule: Rule) -> None:
+    def solve(search: PlanSearch) -> None:
+        search.offer(name, rule(search.problem, search.prices))
+
+    solve.__doc__ = rule.__doc__
+    SOLVERS.register(name)(solve)
+
+
+for _name, _rule in RULES.items():
+    _ruled(_name, _rule)
+
+
+def _begin(search: PlanSearch) -> None:
+    """Begin from the best heuristic, and bounds that cost nothing."""
+    search.raise_bound("compulsory", search.prices.compulsory)
+    search.raise_bound("capacity", capacity_bound(search.problem, search.prices))
+    for name, rule in reversed(RULES.items()):
+        if not search.closed and (search.left > 0 or search.score is None):
+            search.offer(name, rule(search.problem, search.prices))
+
+
+@SOLVERS.register("lp-bound")
+def lp_bound(search: PlanSearch) -> None:
+    """Solve the linear relaxation, keep tensors in the order of how much it keeps them, and take its bound."""
+    program = linear_program(search.problem, search.prices)
+    found = by_mathopt(program, search.left, relaxed=True)
+    search.raise_bound("lp", found.bound)
+    values = found.values
+    if values is not None:
+        def kept(gap: tuple[int, int, int]) -> float:
+            tensor, _, last = gap
+            return -sum(values[program.here[tensor, pad, last - 1]] for pad in range(len(search.problem.pads))
+                        if (tensor, pad, last - 1) in program.here)
+
+        sets = kept_sets(search.problem, sorted(search.problem.gaps, key=kept))
+        search.offer("lp-bound", stays_of(search.problem, placed(search.problem, sets)))
+
+
+def _programmed(search: PlanSearch, name: str, solve: Callable[[LinearProgram], ProgramOutcome]) -> None:
+    """Solve the integer program; cut off each residency that has no addresses, and solve on."""
+    program = linear_program(search.problem, search.prices)
+    for _ in range(MOST_CUTS):
+        if search.left <= 0:
+            return
+        found = solve(program)
+        search.raise_bound(name, found.bound)
+        if found.values is None:
+            return
+        conflict = search.offer(name, program.stays(found.values))
+        if search.closed or not conflict or not found.optimal:
+            return
+        conflict = proven_conflict(search.problem, conflict)
+        if not conflict:
+            return
+        program.forbid(conflict)
+
+
+@SOLVERS.register("milp")
+def milp(search: PlanSearch) -> None:
+    """Solve the integer program by HiGHS (through MathOpt of OR-Tools)."""
+    _begin(search)
+    _programmed(search, "milp", lambda program: by_mathopt(program, search.left))
+
+
+@SOLVERS.register("cp-sat")
+def cp_sat(search: PlanSearch) -> None:
+    """Solve the integer program by CP-SAT of OR-Tools, from the best heuristic on."""
+    _begin(search)
+    _programmed(search, "cp-sat", lambda program: by_constraints(
+        program, search.left, program.values(held_of(search.problem, search.stays)), lambda: search.left <= 0))
+
+
+@SOLVERS.register("exact")
+def exact(search: PlanSearch) -> None:
+    """Take the best heuristic, and prove it or find better.
+
+    First by bounds alone, then by the best sets to hold in each step (moves being free), last by the integer program.
+    """
+    _begin(search)
+    if not search.closed:
+        found = best_sets(search.problem, search.prices, search.score, lambda: search.left <= 0)
+        if found is not None:
+            search.raise_bound("sets", found.score)
+            trouble = search.offer("exact", stays_of(search.problem, placed(search.problem, found.sets)))
+            if trouble and not search.closed and has_extra(EXTRA):
+                both = jointly(search.problem, found.sets, search.left / 3)
+                if both is not None:
+                    search.take("exact", *both)
+    if not search.closed and has_extra(EXTRA):
+        _programmed(search, "milp", lambda program: by_mathopt(program, search.left))

@@ -1,0 +1,53 @@
+"""What `allocate` is asked for, each option once (see `tilewright.api.options`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from tilewright.api.flags import again, option
+from tilewright.api.options import KeptOptions, OnMachine, SpaceOptions
+
+if TYPE_CHECKING:
+    from tilewright.allocation import Pad
+    from tilewright.api.inputs import Machine
+
+Oversizes = Literal["refuse", "cut"]
+"""The same as those of the room below, which loads late."""
+
+
+@dataclass(frozen=True)
+class ResidencyOptions(KeptOptions, OnMachine):
+    """What `allocate` is asked for.
+
+    Parameters
+    ----------
+    pads
+        Scratchpads, as text or by themselves, which then have their own ways and words.
+    """
+
+    arch: Machine = option("nvdla-like", "--arch", "-a", metavar="ARCH", says=(
+        "An accelerator, whose main memory and operations count: a preset (tilewright list accelerators), or a file."))
+    _: KW_ONLY
+    pads: str | Sequence[Pad] = option("3x128KB", "--pads", metavar="PADS", always=True, says=(
+        "Scratchpads: 3x128KB, or by the roles that they may hold, in=256KB,weights=512KB,out=256KB."))
+    word: int = option(1, "--word", kind="whole", least=1, metavar="BYTES",
+                       says="Addresses and room on scratchpads are in words of so many bytes.")
+    bandwidth: str | None = option(None, "--bandwidth", "-w", metavar="RATE", says=(
+        "Of each scratchpad to the main memory: 16GB/s, or 16B/cycle. Default: that of the accelerator's main memory."))
+    across: str | None = option(None, "--across", metavar="RATE", says=(
+        "Between scratchpads: what moves does not pass the main memory then. Default: there is no such way."))
+    channels: int = option(1, "--channels", kind="whole", least=1, says="DMA channels of the simulation.")
+    objective: str = option("bytes", "--objective", "-o", always=True, metavar="NAME[,NAME...]", says=(
+        "What to minimise: bytes, latency, energy, several one after the other (bytes,energy), edp, peak (the least "
+        "capacity of each scratchpad that spills nothing), or thesis (transitions, as printed there)."))
+    solver: str = option("exact", "--solver", "-m", always=True, says="How; see: tilewright list allocators.")
+    solvers: str | Sequence[str] = option((), "--solvers", kind="names", metavar="NAME,...", says=(
+        "Several, side by side; the best plan is taken."))
+    seconds: float = option(60.0, "--seconds", kind="number", metavar="S",
+                            says="For each solver; it ends sooner where no plan can be better.")
+    oversize: str = option("refuse", "--oversize", choices=get_args(Oversizes), says=(
+        "Tensors that are larger than a scratchpad: refuse them, or cut them to what fits, as the thesis does."))
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
+    precision: str = again(SpaceOptions, "precision", "auto")

@@ -1,0 +1,270 @@
+"""Which tensor stays on which scratchpad: what is asked for, and what came of it."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import tilewright.report
+from tilewright.allocation import (
+    SOLVERS,
+    Bus,
+    Pad,
+    PlanFault,
+    PlannedStay,
+    PlannedTransfer,
+    PlanRecord,
+    PlanSearch,
+    PlanTally,
+    Prices,
+    ResidencyProblem,
+    SolverResult,
+    least_capacity,
+    network_problem,
+    plan_record,
+    product_plan,
+    read_pads,
+    read_plan,
+    standing_bounds,
+    verify,
+)
+from tilewright.api.flags import command_line, takes
+from tilewright.api.inputs import load_accelerator, load_layers, name_of
+from tilewright.api.places import ready_place
+from tilewright.api.residency_options import ResidencyOptions
+from tilewright.api.sheets import OnSheet
+from tilewright.base import InputError, read_text, write_whole
+from tilewright.cost import vector_work
+from tilewright.hardware import Accelerator, Memory, read_bandwidth
+from tilewright.jobs import Standing, interruptible, present_stop
+from tilewright.workload import Graph, MacNode, tensor_graph
+
+PLAN = "plan.json"
+"""What the best plan so far is called in the folder of a run."""
+
+
+@dataclass(frozen=True, repr=False)
+class ScratchpadPlan(OnSheet):
+    """What came of allocating: where each tensor is and when, all of it in ``record``.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> plan = tw.allocate("resnet18", pads="3x32KB", oversize="cut")
+    >>> plan.cost.bytes, plan.bound, plan.gap
+    (1364136, 1364136.0, 0.0)
+    """
+
+    record: PlanRecord
+    place: str = field(default="", compare=False)
+
+    @property
+    def residency(self) -> tuple[PlannedStay, ...]:
+        """The stays of tensors on scratchpads, with their addresses."""
+        return self.record.residency
+
+    @property
+    def addresses(self) -> dict[str, tuple[int, ...]]:
+        """Addresses of the stays of each tensor, in order."""
+        found: dict[str, tuple[int, ...]] = {}
+        for stay in self.record.residency:
+            name = self.record.tensors[stay.tensor].name
+            found[name] = (*found.get(name, ()), stay.address)
+        return found
+
+    @property
+    def transfers(self) -> tuple[PlannedTransfer, ...]:
+        """What the DMA moves."""
+        return self.record.transfers
+
+    @property
+    def cost(self) -> PlanTally:
+        """Bytes, cycles and energy."""
+        return self.record.tally
+
+    @property
+    def bound(self) -> float:
+        """What no plan is below, in the first objective."""
+        return self.record.bound
+
+    @property
+    def gap(self) -> float:
+        """By which share the plan is at most above the best there is."""
+        return self.record.gap
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was stopped early."""
+        return self.record.interrupted
+
+    @property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.residency_sheet(self.record)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return self.record.plain()
+
+    def verify(self) -> tuple[PlanFault, ...]:
+        """Carry the plan out word by word; return what is wrong with it, which is nothing where it holds."""
+        return verify(self.record)
+
+    def write(self, path: str | Path) -> Path:
+        """Write all of it as JSON, which `open_plan` reads; folders are made."""
+        return write_whole(ready_place(path), json.dumps(self.plain, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def open_plan(path: str | Path) -> ScratchpadPlan:
+    """Return the plan in a JSON file; an `InputError` where it holds none."""
+    return ScratchpadPlan(read_plan(read_text(path), Path(path).name), str(path))
+
+
+@takes(ResidencyOptions, raises=", or an operation can never have all its tensors on scratchpads")
+def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
+    """Find which tensors of a network stay on which scratchpad, when, and at which address; and a bound.
+
+    Where ``out`` names a folder, the best plan is kept there, and the same call later goes on from it. Ctrl-C ends the
+    search and returns the best plan with its gap.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> plan = tw.allocate("alexnet", pads="3x256KB", oversize="cut", solver="belady")
+    >>> plan.verify(), plan.residency[0].pad
+    ((), 2)
+    """
+    names = [asked.solvers] if isinstance(asked.solvers, str) else list(asked.solvers)
+    names = [name.strip() for one in names for name in one.split(",")] or [asked.solver]
+    for name in names:
+        SOLVERS.get(name)
+    if not asked.seconds > 0:
+        raise InputError("--seconds", "must be above 0", asked.seconds)
+    machine = load_accelerator(asked.arch)
+    graph = load_layers(asked.network, asked.bind, arch=machine, precision=asked.precision)
+    pads = _pads(asked, machine)
+    tensors = tensor_graph(graph)
+    problem = network_problem(tensors, pads, _work(graph, machine), _bits(machine), asked.oversize)  # type: ignore[arg-type]
+    command = command_line("allocate", ResidencyOptions, {
+        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch),
+        "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
+    told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
+    stop = asked.stop or present_stop()
+    with interruptible(stop):
+        record = _solved(asked, problem, names, told, stop)
+    found = ScratchpadPlan(replace(record, interrupted=stop.is_set()),
+                           "" if asked.out is None else str(Path(asked.out) / PLAN))
+    if found.place:
+        found.write(found.place)
+    return found
+
+
+def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[str], told: dict[str, Any],
+            stop: Any) -> PlanRecord:
+    """Run the solvers, and return the best plan."""
+    metrics = tuple(name.strip() for name in asked.objective.split(","))
+    if metrics == ("peak",):
+        peak = least_capacity(problem, asked.seconds, stop.is_set)
+        problem, told = peak.problem, {**told, "assumptions": (
+            *told["assumptions"], f"The least capacity of each scratchpad that spills nothing: {peak.capacity_bytes:,} "
+            f"bytes; less than {peak.bound_bytes:,} is proven not to do.")}
+        return replace(plan_record(peak.search, {**told, "objective": metrics, "solver": "exact"}, (), asked.channels),
+                       score=peak.capacity_bytes, bound=peak.bound_bytes,
+                       proven=peak.capacity_bytes == peak.bound_bytes,
+                       bounds={"peak": peak.bound_bytes}, trace=())
+    best: PlanRecord | None = None
+    results = []
+    for name in names:
+        if stop.is_set() and best is not None:
+            break
+        began = time.perf_counter()
+        terms = {**told, "objective": metrics, "solver": name}
+        if metrics == ("edp",):
+            record = product_plan(problem, name, asked.seconds, stop.is_set, terms, asked.channels)
+        else:
+            search = _search(asked, problem, metrics, stop)
+            SOLVERS.get(name)(search)
+            record = plan_record(search, terms, (), asked.channels)
+        results.append(SolverResult(name, record.tally, record.score, record.bound, record.proven,
+                                    time.perf_counter() - began, record.trace[-1][2] if record.trace else name))
+        if best is None or record.score < best.score:
+            best = record
+    assert best is not None
+    bound = max(one.bound for one in results)
+    return replace(best, solvers=tuple(results), bound=bound, proven=best.proven or any(
+        one.proven and one.score == best.score for one in results))
+
+
+def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...], stop: Any) -> PlanSearch:
+    """Return a search that begins from the plan in the folder of the run, if that is of the same problem."""
+    place = None if asked.out is None else Path(asked.out) / PLAN
+    terms = {"command": "", "machine": "", "assumptions": (), "objective": metrics, "solver": "", "interrupted": True}
+
+    def keep(search: PlanSearch) -> None:
+        if place is not None:
+            ScratchpadPlan(plan_record(search, terms, (), asked.channels)).write(place)
+        if asked.told is not None:
+            passed = time.perf_counter() - search.began
+            score, bound = (search.prices.first(one) for one in (search.score or 0, search.bound))
+            asked.told(Standing(f"best {score:.5g}, bound {bound:.5g}:", int(passed), int(search.seconds), int(passed),
+                                passed, max(0.0, search.seconds - passed)))
+
+    search = PlanSearch(problem, Prices(problem, metrics), asked.seconds, stop.is_set, told=keep)
+    standing_bounds(search)
+    if place is not None and place.is_file():
+        known = read_plan(read_text(place), place.name)
+        if known.problem == problem and not verify(known):
+            search.take("the plan before", known.stays, [stay.address for stay in known.residency])
+    return search
+
+
+def _pads(asked: ResidencyOptions, machine: Accelerator) -> tuple[Pad, ...]:
+    """Return the scratchpads with their ways: those of the accelerator's main memory, and of its largest other one."""
+    if not isinstance(asked.pads, str):
+        return tuple(asked.pads)
+    outer = machine.memories[0]
+    inner = next((one for one in machine.memories[1:] if one.capacity_bytes), outer)
+    own = outer.bandwidth.shared or outer.bandwidth.read
+    dram = (own * outer.word_bits / 8 if asked.bandwidth is None and own is not None else
+            read_bandwidth(asked.bandwidth or "16B/cycle", machine.frequency_mhz, "--bandwidth"))
+    filled = _per_byte(inner, "fill")
+    across = None if asked.across is None else Bus(
+        read_bandwidth(asked.across, machine.frequency_mhz, "--across"), _per_byte(inner, "read") + filled)
+    return read_pads(asked.pads, asked.word, Bus(dram, _per_byte(outer, "read") + filled), across)
+
+
+def _per_byte(memory: Memory, kind: str) -> float:
+    return float(getattr(memory.energy, f"{kind}_pj")) * 8 / memory.word_bits
+
+
+def _bits(machine: Accelerator) -> tuple[float, float]:
+    """Return bits of a word of weights, and of what goes from operation to operation, which is read as inputs."""
+    bits = dict(machine.word_bits)
+    return bits["weights"], bits["inputs"]
+
+
+def _work(graph: Graph, machine: Accelerator) -> dict[str, tuple[int, float]]:
+    """Return cycles and picojoules of each node by itself: layers at the peak of the array, others as they take."""
+    found = {one.node.name: (one.node.count * one.latency_cycles, one.node.count * one.energy_pj)
+             for one in vector_work(graph, machine)}
+    return found | {node.name: (ceil(node.macs / machine.compute_instances),
+                                node.macs * machine.compute.energy_pj_per_mac)
+                    for node in graph.nodes if isinstance(node, MacNode)}
+
+
+def _assumptions(problem: ResidencyProblem, machine: Accelerator) -> tuple[str, ...]:
+    """Return what a plan takes for granted, in sentences."""
+    lines = [f"Operations take MACs over the {machine.compute_instances:,} units of {machine.name}, others what its "
+             "vector unit takes; the plan's latency has transfers and operations one after the other."]
+    if problem.cut_bytes:
+        whole = sum(size for _, size in problem.cut_bytes)
+        names = {name for name, _ in problem.cut_bytes}
+        left = sum(one.size_bytes for one in problem.tensors if one.name in names)
+        lines.append(f"{len(names)} tensors of {whole:,} bytes were cut to {left:,}: what was cut away is not counted.")
+    if len(problem.pads) > 1 and not problem.moving:
+        lines.append("There is no way between scratchpads: what changes place passes the main memory.")
+    return tuple(lines)

@@ -1,0 +1,49 @@
+"""``tilewright allocate`` and ``tilewright verify``: which tensor stays on which scratchpad."""
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tilewright.api
+from tilewright.api.residency_options import ResidencyOptions
+from tilewright.cli.compare import deliver, tell_stopped
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.json", show_default=False,
+                                          help="A plan that tilewright allocate wrote.")]
+
+
+@verb(ResidencyOptions)
+def allocate(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Plan which tensors of a network stay on which scratchpad, when, and at which address; with a bound on all plans.
+
+    What is loaded, stored and moved is counted; the plan is checked word by word before it is shown. Ctrl-C keeps the
+    best plan with its gap (exit code 130).
+    """
+    from tilewright.report import SearchBar
+
+    ready(report, json)
+    stop = threading.Event()
+    with SearchBar("s") as bar:
+        plan = tilewright.api.allocate(**asked, told=bar.update, stop=stop)
+    faults = plan.verify()
+    assert not faults, faults
+    deliver("plan", plan.sheet, plan.plain, (report, json, asked["out"]))
+    if plan.interrupted:
+        tell_stopped(". ", asked["out"])
+        raise typer.Exit(INTERRUPTED)
+
+
+def verify(plan: PlanFile) -> None:
+    """Carry a plan for scratchpads out, word by word, apart from what made it: exit code 1 where it does not hold."""
+    found = tilewright.api.open_plan(plan)
+    faults = found.verify()
+    for fault in faults:
+        typer.echo(f"Not so: {fault.rule} ({fault.where})")
+    if faults:
+        raise typer.Exit(1)
+    record = found.record
+    typer.echo(f"The plan holds: {len(record.residency):,} stays and {len(record.transfers):,} transfers of "
+               f"{record.tally.bytes:,} bytes, carried out over {len(record.steps):,} operations.")

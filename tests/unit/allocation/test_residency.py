@@ -1,0 +1,244 @@
+"""Plans for scratchpads: the best there are by trying everything, never below a bound, and carried out word by word."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from random_residency import drawn, least_bytes
+
+import tilewright as tw
+from tilewright.allocation import (
+    RESIDENCY_METRICS,
+    SOLVERS,
+    Bus,
+    PlanRecord,
+    PlanSearch,
+    Prices,
+    ResidencyProblem,
+    capacity_bound,
+    network_problem,
+    plan_record,
+    read_pads,
+    read_plan,
+    simulate,
+    standing_bounds,
+    verify,
+)
+from tilewright.allocation import (
+    OperationStep as Op,
+)
+from tilewright.allocation import (
+    ResidentTensor as Held,
+)
+from tilewright.base import InputError
+from tilewright.workload import tensor_graph, zoo
+
+WAY = Bus(8.0, 1.0)
+KINDS = ({}, {"across": WAY}, {"roles": True}, {"roles": True, "across": WAY})
+TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "exact"}
+QUICK = [name for name in SOLVERS if name not in ("cp-sat", "milp", "lp-bound")]
+
+
+def solved(problem, solver="exact", objective=("bytes",), seconds=10.0) -> PlanSearch:
+    search = PlanSearch(problem, Prices(problem, objective), seconds)
+    standing_bounds(search)
+    SOLVERS.get(solver)(search)
+    return search
+
+
+def recorded(search) -> PlanRecord:
+    return plan_record(search, {**TOLD, "objective": search.prices.metrics}, (), 1)
+
+
+@cache
+def network(name, pads, across=None):
+    return network_problem(tensor_graph(zoo.load(name)), read_pads(pads, across=across), oversize="cut")
+
+
+def check_least(count, seed, **how):
+    for kind in KINDS:
+        for problem in drawn(seed, count, **kind, **how):
+            search = solved(problem)
+            assert search.prices.first(search.score) == least_bytes(problem), problem
+            assert search.closed, problem
+
+
+def check_solvers(count, seed, names):
+    """No plan is below a bound or better than exact, and every one is carried out as it says."""
+    for kind in KINDS:
+        for problem in drawn(seed, count, most_steps=10, **kind):
+            best = solved(problem)
+            for name in names:
+                search = solved(problem, name)
+                assert verify(recorded(search)) == (), (name, problem)
+                assert search.score >= best.bound, (name, problem)
+                assert search.prices.named(search.score) >= search.prices.named(best.score), (name, problem)
+                assert search.score >= search.bound, (name, problem)
+
+
+def test_exact_is_the_best_by_trying_everything():
+    check_least(6, 5)
+
+
+@pytest.mark.slow
+def test_exact_is_the_best_by_trying_everything_on_many():
+    check_least(125, 17, most_steps=7)
+
+
+def test_all_plans_are_carried_out_and_none_is_below_a_bound():
+    check_solvers(5, 3, QUICK)
+
+
+@pytest.mark.slow
+def test_all_plans_are_carried_out_on_many():
+    check_solvers(250, 11, QUICK)
+
+
+def test_programs_agree_with_exact():
+    for kind in KINDS[:2]:
+        for problem in drawn(23, 3, **kind):
+            best = solved(problem)
+            for name in ("milp", "cp-sat", "lp-bound"):
+                search = solved(problem, name)
+                assert verify(recorded(search)) == ()
+                assert search.bound <= best.score
+                assert name == "lp-bound" or search.prices.named(search.score) == search.prices.named(best.score)
+
+
+@pytest.mark.parametrize("objective", [*((one,) for one in RESIDENCY_METRICS), (
+    "latency", "energy"), ("bytes", "energy")])
+def test_every_objective_is_proven_and_follows_from_the_transfers(objective):
+    for problem in drawn(31, 6, across=WAY):
+        search = solved(problem, objective=objective)
+        assert verify(recorded(search)) == ()
+        assert search.score >= search.bound >= search.prices.compulsory
+
+
+def test_more_room_never_costs_more():
+    for problem in drawn(41, 10):
+        scores = []
+        for more in (0, 4, 12, 200):
+            pads = tuple(replace(pad, capacity_bytes=pad.capacity_bytes + more) for pad in problem.pads)
+            scores.append(solved(replace(problem, pads=pads)))
+        firsts = [search.prices.first(search.score) for search in scores]
+        assert firsts == sorted(firsts, reverse=True)
+        assert firsts[-1] == scores[-1].prices.first(scores[-1].prices.compulsory)
+
+
+# Facts of `allocation.md`, section 7: trials by CP-SAT on the same graphs.
+TRIALS = [("vgg16", 32, 2_578_040, 527_016, 527_016), ("resnet18", 32, 3_775_144, 673_960, 1_364_136),
+          ("resnet50", 32, 9_826_472, 1_652_904, 2_963_624)]
+
+
+@pytest.mark.parametrize(("name", "kilobytes", "naive", "compulsory", "least"), TRIALS)
+def test_networks_move_what_trials_found(name, kilobytes, naive, compulsory, least):
+    problem = network(name, f"3x{kilobytes}KB")
+    found, first = solved(problem), solved(problem, "naive")
+    assert [first.score, found.prices.compulsory, found.score, found.bound] == [
+        first.prices.unit * naive, found.prices.unit * compulsory, found.prices.unit * least, found.prices.unit * least]
+
+
+@pytest.mark.parametrize(("name", "moves"), [("vgg16", 0), ("resnet18", 0), ("resnet50", 925_696)])
+def test_the_thesis_counts_a_constant_and_transitions_within_lives(name, moves):
+    problem = network(name, "3x256KB")
+    search = solved(problem, objective=("thesis",))
+    ends = sum(tensor.size_bytes * ((at[0] > 0) + (at[-1] < len(problem.steps) - 1))
+               for tensor, at in zip(problem.tensors, problem.touches, strict=True))
+    assert search.closed
+    assert search.prices.first(search.score) - ends == moves
+
+
+def test_addresses_are_found_where_pads_hold_just_enough():
+    search = solved(network("mobilenet-v2", "3x256KB"))
+    assert search.closed
+    assert search.prices.first(search.score) == 2_410_920
+    assert verify(recorded(search)) == ()
+
+
+def test_a_chain_by_hand():
+    """Two operations, 8 bytes from one to the next: kept where there is room, else stored and loaded again."""
+    tensors = (Held("x", 4, outside=True), Held("a", 8), Held("b", 4),
+               Held("y", 8, leaves=True))
+    steps = (Op("f", (0,), (1,), 10), Op("g", (0,), (2,), 10), Op("h", (1, 2), (3,), 10))
+    wide = solved(ResidencyProblem("hand", steps, tensors, read_pads("20B", dram=Bus(1.0))), objective=("latency",))
+    assert wide.prices.first(wide.score) == 30 + 4 + 8
+    narrow = ResidencyProblem("hand", (*steps[:2], Op("h", (1,), (3,), 10)), tensors,
+                              read_pads("16B", dram=Bus(1.0)))
+    assert solved(narrow).score == solved(narrow).prices.compulsory
+    tight = replace(narrow, pads=read_pads("12B", dram=Bus(1.0)), tensors=(
+        *tensors[:3], Held("y", 4, leaves=True)))
+    assert solved(tight).prices.first(solved(tight).score) == 4 + 4 + 8 + 8
+
+
+def test_bounds_of_capacity_are_between_what_must_move_and_the_best():
+    for problem in drawn(47, 30, most_steps=9):
+        prices = Prices(problem, ("bytes",))
+        assert prices.compulsory <= capacity_bound(problem, prices) <= solved(problem).score
+
+
+def test_transfers_hide_behind_operations_as_far_as_addresses_allow():
+    for problem in drawn(53, 15, most_steps=9):
+        search = solved(problem)
+        plan = recorded(search)
+        serial = simulate(problem, search.stays, search.addresses, 1, overlap=False)
+        over = simulate(problem, search.stays, search.addresses, 1)
+        more = simulate(problem, search.stays, search.addresses, 3)
+        assert serial.cycles == plan.tally.latency_cycles
+        assert max(over.busy_cycles, plan.tally.compute_cycles) <= over.cycles <= serial.cycles
+        assert more.cycles <= serial.cycles
+        used: list[tuple[int, int]] = sorted((one.start, one.end) for one in over.events if one.kind != "compute")
+        assert all(one[1] <= other[0] for one, other in pairwise(used))
+        for one in over.events:
+            ends = [other.end for other in over.events if other.kind == "compute" and other.subject == one.step]
+            starts = [other.start for other in over.events if other.kind == "compute" and other.subject == one.step]
+            assert one.kind == "compute" or (one.start >= ends[0] if one.kind == "store" else one.end <= starts[0])
+
+
+@pytest.mark.parametrize(("pads", "field"), [("3x0KB", "--pads"), ("left=2KB", "--pads"), ("3xlots", "--pads"),
+                                             ("99x2KB", "--pads"), ("in=2KB,weights=2KB", "--pads"), ("", "--pads")])
+def test_wrong_scratchpads_are_told(pads, field):
+    with pytest.raises(InputError, match=field):
+        network_problem(tensor_graph(zoo.load("alexnet")), read_pads(pads), oversize="cut")
+
+
+def test_what_can_never_be_resident_is_told():
+    with pytest.raises(InputError, match=r"conv1.*206,495|conv1.*bytes"):
+        network_problem(tensor_graph(zoo.load("alexnet")), read_pads("3x32KB"))
+    tensors = (Held("a", 4), Held("b", 4))
+    with pytest.raises(InputError, match="circle"):
+        ResidencyProblem("loop", (Op("f", (1,), (0,)), Op("g", (0,), (1,))), tensors, read_pads("64B"))
+    with pytest.raises(InputError, match="size"):
+        ResidencyProblem("none", (Op("f", (0,), ()),), (Held("a", 0, outside=True),), read_pads("64B"))
+
+
+def test_objectives_that_are_none_are_told():
+    for wrong in (("byte",), ("bytes", "bytes"), ()):
+        with pytest.raises(InputError, match="objective"):
+            Prices(network("alexnet", "3x32KB"), wrong)
+
+
+def test_plans_are_read_as_they_were_written(tmp_path):
+    plan = tw.allocate("alexnet", pads="3x32KB", oversize="cut", across="64B/cycle")
+    again = tw.open_plan(plan.write(tmp_path / "plan.json"))
+    assert again.record == plan.record
+    assert again.verify() == ()
+    with pytest.raises(InputError, match="kind"):
+        read_plan("{}", "it")
+
+
+def test_the_same_call_goes_on_from_the_plan_in_its_folder(tmp_path):
+    asked = {"pads": "3x32KB", "oversize": "cut", "out": tmp_path}
+    first = tw.allocate("resnet18", **asked, solver="exact")
+    after = tw.allocate("resnet18", **asked, solver="naive")
+    assert after.cost.bytes == first.cost.bytes
+    assert after.record.trace[0][2] == "the plan before"
+
+
+def test_the_product_and_the_peak():
+    plan = tw.allocate("alexnet", pads="3x32KB", oversize="cut", objective="edp")
+    assert plan.record.proven
+    assert plan.record.score == plan.cost.latency_cycles * plan.cost.energy_pj
+    assert plan.verify() == ()
+    peak = tw.allocate("matmul:M=64,N=32,K=16", pads="1x8KB", objective="peak")
+    assert (peak.record.score, peak.bound) == (64 * 16 + 32 * 16 + 64 * 32, 64 * 16 + 32 * 16 + 64 * 32)
