@@ -86,6 +86,9 @@ class PlanGenomes:
         """Return copies of some plans."""
         return PlanGenomes(self.core[rows].copy(), self.priority[rows].copy(), self.option[rows].copy())
 
+    def __getitem__(self, rows: slice) -> "PlanGenomes":
+        return self.take(rows)
+
     def joined(self, other: "PlanGenomes") -> "PlanGenomes":
         """Return these and the others."""
         return PlanGenomes(np.concatenate([self.core, other.core]), np.concatenate([self.priority, other.priority]),

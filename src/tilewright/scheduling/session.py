@@ -12,21 +12,19 @@ from typing import Protocol
 import numpy as np
 
 from tilewright.base import InputError, Registry
-from tilewright.jobs import Observer, Spending, Stop, present_stop
+from tilewright.jobs import Observer, Stop
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
 from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
-from tilewright.search import Options, Resumable, State, load_checkpoint, save_checkpoint
+from tilewright.search import Options, PlanSession, State, load_checkpoint, save_checkpoint
 
-CLOSED = 1e-6
-"""Gap below which a plan counts as the best there is."""
 KEEP_SECONDS = 5.0
 NEAR, SWAPPED, RANDOM = 8, 0.3, 0.02
 """Of plans that a known one suggests: among how many like jobs one is taken, for what share of the jobs, and what share
 of genes is random; set on eight systems and tasks, and tried on as many groups drawn anew."""
 
 
-class ScheduleSession(Spending, Resumable):
+class ScheduleSession(PlanSession):
     """Simulates plans within a budget, and keeps the best. A sample is a plan that is simulated.
 
     Parameters
@@ -35,53 +33,27 @@ class ScheduleSession(Spending, Resumable):
         Plans to begin from, if any.
     """
 
-    changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
-
     def __init__(self, problem: ScheduleProblem, samples: int | None, seconds: float | None, seed: int = 0, *,  # noqa: PLR0913
                  bound: ScheduleBound | None = None, warm: PlanGenomes | None = None, threads: int = 1,
                  stop: Stop | None = None) -> None:
-        super().__init__(samples, seconds, present_stop() if stop is None else stop)
-        self.problem, self.seed = problem, seed
+        nothing = np.zeros((1, problem.jobs), dtype=np.int64)
+        super().__init__(PlanGenomes(nothing, nothing.astype(np.float64), nothing), samples, seconds, seed, stop)
+        self.problem, self.warm, self.threads = problem, warm, threads
         self.bound = schedule_bound(problem) if bound is None else bound
-        self.warm, self.threads, self.floor = warm, threads, 0.0
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget all plans."""
-        self.spent, self.value, self.ended = 0, inf, False
-        nothing = np.zeros((1, self.problem.jobs), dtype=np.int64)
-        self.best = PlanGenomes(nothing, nothing.astype(np.float64), nothing)
-        self.steps = np.empty((0, 3))
 
     @property
     def proven(self) -> ScheduleBound:
         """The bound, or what the method has proved besides (its ``floor``), where that is more."""
-        return replace(self.bound, value=max(self.bound.value, self.floor))
+        return replace(self.bound, value=self.least)
 
     @property
-    def over(self) -> bool:
-        """Whether to end: nothing is left to spend, the method has ended, or nothing better is to be found."""
-        return self.ended or self.exhausted or self.value <= self.proven.value * (1 + CLOSED)
+    def least(self) -> float:
+        """What no plan is below: the value of `proven`."""
+        return max(self.bound.value, self.floor)
 
-    def score(self, plans: PlanGenomes) -> Floats:
-        """Return the objective ``(b)`` of plans; those that no sample is left for count as infinite."""
-        scores = np.full(len(plans), inf)
-        count = int(min(self.left, len(plans)))
-        if count:
-            scores[:count] = simulate(self.problem, plans.take(slice(count)), self.threads).score
-            best = int(scores.argmin())
-            self.note(scores[:count], plans.take(slice(best, best + 1)))
-        return scores
-
-    def note(self, scores: Floats, best: PlanGenomes) -> None:
-        """Count the samples that have these scores, one after the other; ``best`` is the plan of the least."""
-        least = np.minimum.accumulate(np.minimum(scores, self.value))
-        better = np.flatnonzero(least < np.concatenate([[self.value], least[:-1]]))
-        now = np.full(len(better), self.used_seconds)
-        self.steps = np.concatenate([self.steps, np.stack([self.spent + 1.0 + better, now, least[better]], axis=1)])
-        self.spent += len(scores)
-        if len(better):
-            self.value, self.best = float(least[-1]), best
+    def cost(self, plans: PlanGenomes) -> Floats:
+        """Simulate plans; return their objective ``(b)``."""
+        return simulate(self.problem, plans, self.threads).score
 
 
 class Scheduler(Protocol):

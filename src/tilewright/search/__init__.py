@@ -14,6 +14,7 @@ from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.offspring import Offspring
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
+from tilewright.search.plans import PlanSession
 from tilewright.search.race import search_flexible, search_spaces
 from tilewright.search.records import (
     Budget,
@@ -67,6 +68,7 @@ __all__ = [
     "PipelineFigures",
     "PipelineLayer",
     "PipelineResult",
+    "PlanSession",
     "PointSearch",
     "Problem",
     "Progress",

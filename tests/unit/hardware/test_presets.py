@@ -28,6 +28,7 @@ MULTIPLIERS = {
     "eyeriss": 168, "simba-like": 1024, "nvdla-like": 2048, "shidiannao-like": 64, "tpu-like": 65536,
     "edge-s1": 168, "edge-s2": 168, "edge-s3": 168, "cloud-s1": 65536, "cloud-s2": 65536, "cloud-s3": 65536,
     "accel-a": 256, "accel-b": 1024, "accel-b-sparse": 1024, "flexion": 1024, "confuciux": 128, "magma-core": 2048,
+    "dnnfuser": 1024,
     "flat-edge": 1024, "flat-cloud": 65536,
 }
 

@@ -1,0 +1,44 @@
+"""Micro-batches (DNNFuser, Kao, Huang and Krishna 2022): the problem, costs, bounds, the proven best, and mappers."""
+
+from tilewright.fusion.microbatch import mappers  # noqa: F401  (registers)
+from tilewright.fusion.microbatch.chain import ChainEntry, chain
+from tilewright.fusion.microbatch.costs import (
+    GROUP_FIGURES,
+    MicroBatchBounds,
+    bound_of,
+    bounds,
+    figures,
+    of_groups,
+    repaired,
+    scores,
+)
+from tilewright.fusion.microbatch.episode import FusionEpisode
+from tilewright.fusion.microbatch.exact import best_strategy
+from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES, OVER, SYNC, FusedMachine, MicroBatchProblem
+from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, Fused, FusionMapper, FusionSession, fuse
+
+__all__ = [
+    "FUSION_MAPPERS",
+    "FUSION_OBJECTIVES",
+    "GROUP_FIGURES",
+    "OVER",
+    "SAMPLES",
+    "SYNC",
+    "ChainEntry",
+    "Fused",
+    "FusedMachine",
+    "FusionEpisode",
+    "FusionMapper",
+    "FusionSession",
+    "MicroBatchBounds",
+    "MicroBatchProblem",
+    "best_strategy",
+    "bound_of",
+    "bounds",
+    "chain",
+    "figures",
+    "fuse",
+    "of_groups",
+    "repaired",
+    "scores",
+]

@@ -1,0 +1,145 @@
+"""What strategies cost, and what none can do without."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.base import share
+from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
+
+TOGETHER = 4096
+"""Strategies that a thread scores at a time."""
+LATENCY, ENERGY, MEMORY, OFFCHIP, FETCHED = 0, 1, 2, 6, 7
+"""Of the figures of strategies and groups: cycles, picojoules, bytes staged, bytes off chip, those of weights."""
+GROUP_FIGURES = ("latency_cycles", "energy_pj", "memory_bytes", "compute_cycles", "offchip_cycles", "onchip_cycles",
+                 "offchip_bytes", "weight_bytes", "onchip_bytes")
+"""The figures in order. Memory is that of micro-batches; weights are those that come in."""
+
+
+def figures(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> Floats:
+    """Return `GROUP_FIGURES` ``(b, 9)`` of strategies, sums over their groups; of the memory the largest.
+
+    Raises
+    ------
+    InputError
+        If a strategy is not one of the problem.
+    """
+    from tilewright.fusion.microbatch.kernels import score_plans  # noqa: PLC0415  (Numba loads late)
+
+    run: Any = score_plans
+    plans = problem.check(strategies)
+    found = np.empty((len(plans), len(GROUP_FIGURES)))
+
+    def work(rows: slice) -> None:
+        run(plans[rows], *problem.tables, found[rows])
+
+    share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
+    return found
+
+
+def scores(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> Floats:
+    """Return the objective ``(b)`` of strategies; of those that do not fit, `OVER` times how far over they are."""
+    found = figures(problem, strategies, threads)
+    used = found[:, MEMORY] / problem.memory_bytes
+    return np.where(used <= 1.0, found[:, ENERGY if problem.objective == "energy" else LATENCY], OVER * used)
+
+
+def of_groups(problem: MicroBatchProblem, strategy: Ints) -> list[tuple[int, int, Floats]]:
+    """Return first and last entry of each group of a strategy, with its `GROUP_FIGURES`.
+
+    Raises
+    ------
+    InputError
+        If it is not one of the problem.
+    """
+    from tilewright.fusion.microbatch.kernels import group_figures  # noqa: PLC0415  (Numba loads late)
+
+    run: Any = group_figures
+    plan = problem.check(strategy)[0]
+    ends, told = np.zeros(len(plan), dtype=np.int64), np.empty((len(plan), len(GROUP_FIGURES)))
+    count = run(plan, *problem.tables, ends, told)
+    firsts = [0, *(ends[:count - 1] + 1).tolist()]
+    return [(first, int(last), row) for first, last, row in zip(firsts, ends[:count], told, strict=False)]
+
+
+def repaired(problem: MicroBatchProblem, strategies: Ints) -> Ints:
+    """Return strategies made to fit: micro-batches shrink alike, and groups that cannot fit are split."""
+    from tilewright.fusion.microbatch.kernels import repair_plans  # noqa: PLC0415  (Numba loads late)
+
+    run: Callable[..., None] = repair_plans
+    plans = np.array(strategies, dtype=np.int64)
+    run(plans, problem.batch, problem.tiles, problem.memory_bytes)
+    return plans
+
+
+@dataclass(frozen=True)
+class MicroBatchBounds:
+    """What no strategy is below, in cycles of all groups together, and the least energy.
+
+    Parameters
+    ----------
+    compute_cycles
+        All multiplications on all elements.
+    compulsory_cycles
+        Input, results and weights cross the chip's edge once.
+    capacity_cycles
+        The same with what the memory forces across it: see `forced_bytes`.
+    onchip_cycles
+        Every operand and result passes the memory on chip.
+    energy_pj
+        Of these.
+    """
+
+    compute_cycles: float
+    compulsory_cycles: float
+    capacity_cycles: float
+    onchip_cycles: float
+    energy_pj: float
+
+    @property
+    def latency_cycles(self) -> float:
+        """The largest of them."""
+        return max(self.compute_cycles, self.compulsory_cycles, self.capacity_cycles, self.onchip_cycles)
+
+
+def forced_bytes(problem: MicroBatchProblem) -> Floats:
+    """Return bytes ``(N + 1)`` that the memory forces across the chip's edge at each result.
+
+    Either a result goes off chip, once in and for each reader out. Or the largest micro-batch of it that fits is
+    staged: it and the layer after it then run more often, and half of the weights that each fetches again count here,
+    the other half at the result on its other side. The lesser is forced.
+    """
+    most = np.clip(np.floor(problem.memory_bytes / problem.tiles), 0, problem.batch)
+    runs = np.ceil(problem.batch / np.maximum(most, 1))
+    found = np.zeros(problem.length)
+    for p in range(1, problem.length - 1):
+        readers = problem.readers[p]
+        away = problem.sizes[p] * (len(readers) + (not problem.entries[p].leaves))
+        own, after = problem.weights[p:p + 2]
+        stay = own + after <= problem.weight_bytes
+        again = 0.0 if stay else (runs[p] - 1) * (own + (after if p + 1 in readers else 0.0)) / 2
+        found[p] = min(away, again) if most[p] >= 1 else away
+    return found
+
+
+def bounds(problem: MicroBatchProblem) -> MicroBatchBounds:
+    """Return what no strategy is below."""
+    off, on, read, write, pass_, compute, leakage = problem.rates.tolist()
+    coming = float(problem.weights.sum()) + float(problem.sizes[0]) * bool(problem.readers[0])
+    going = float(sum(size for size, entry in zip(problem.sizes, problem.entries, strict=True) if entry.leaves))
+    forced = float(forced_bytes(problem).sum())
+    passing = float(problem.weights.sum() + problem.sizes[1:].sum()
+                    + sum(problem.sizes[list(entry.reads)].sum() for entry in problem.entries))
+    cycles = float(problem.cycles.sum())
+    least = MicroBatchBounds(cycles, (coming + going) * off, (coming + going + forced) * off, passing * on, 0.0)
+    energy = (coming * read + going * write + forced * min(read, write) + passing * pass_ + cycles * compute
+              + least.latency_cycles * leakage)
+    return replace(least, energy_pj=energy)
+
+
+def bound_of(problem: MicroBatchProblem) -> float:
+    """Return what no strategy's objective is below."""
+    found = bounds(problem)
+    return found.energy_pj if problem.objective == "energy" else found.latency_cycles

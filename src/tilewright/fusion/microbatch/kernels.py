@@ -1,0 +1,155 @@
+"""The compiled parts: scores of whole batches of strategies, their repair, and which partial plans are worth keeping.
+
+All that is compiled stands in this file. Strategies are ``(b, n)`` for ``n`` entries, of which the first is the input.
+"""
+# ruff: noqa: PLR0913, PLR0917, C901  (arrays as arguments compile fastest)
+
+import numpy as np
+from numba import njit
+
+from tilewright.base import kept
+
+FIGURES = 9
+"""What is told of a strategy, and of a group: see `tilewright.fusion.microbatch.costs.GROUP_FIGURES`."""
+
+
+@njit(nogil=True, error_model="numpy")
+def measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts,
+                  held, weight_bytes, rates, told):
+    """Fill ``told`` ``(FIGURES)`` of the group of entries ``first`` to ``last``."""
+    memory, compute, read, written, passing = 0.0, 0.0, 0.0, 0.0, 0.0
+    once, again = 0.0, 0.0
+    for q in range(first, last + 1):
+        staged = plan[q] > 0
+        if staged:
+            memory += plan[q] * tiles[q]
+        if q == 0:
+            if staged:
+                read += sizes[0]
+                passing += sizes[0]
+            continue
+        least = plan[q] if staged else batch
+        for c in range(held_starts[q], held_starts[q + 1]):
+            if held[c, 0] >= first and held[c, 1] <= last:
+                least = min(least, plan[held[c, 0]])
+        for c in range(read_starts[q], read_starts[q + 1]):
+            passing += sizes[reads[c, 1]]
+            if reads[c, 1] < first:
+                read += sizes[reads[c, 1]]
+        if q == last or read_last[q] > last:
+            written += sizes[q]
+        passing += sizes[q]
+        compute += cycles[q]
+        once += weights[q]
+        again += weights[q] * ((batch + least - 1) // least)
+    fetched = once if once <= weight_bytes else again
+    read += fetched
+    passing += fetched
+    off, on = (read + written) * rates[0], passing * rates[1]
+    latency = max(compute, off, on)
+    told[0] = latency
+    told[1] = (read * rates[2] + written * rates[3] + passing * rates[4] + compute * rates[5] + latency * rates[6])
+    told[2], told[3], told[4], told[5] = memory, compute, off, on
+    told[6], told[7], told[8] = read + written, fetched, passing
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def score_plans(plans, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held,
+                weight_bytes, rates, figures):
+    """Fill ``figures`` ``(b, FIGURES)``: sums over groups, but of the memory the largest."""
+    told = np.empty(FIGURES)
+    for b in range(len(plans)):
+        figures[b] = 0.0
+        first = 0
+        for q in range(plans.shape[1]):
+            if plans[b, q] > 0 and q < plans.shape[1] - 1:
+                continue
+            measure_group(plans[b], first, q, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
+                          held_starts, held, weight_bytes, rates, told)
+            first = q + 1
+            for f in range(FIGURES):
+                figures[b, f] = max(figures[b, f], told[f]) if f == 2 else figures[b, f] + told[f]
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def group_figures(plan, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held,
+                  weight_bytes, rates, ends, figures):
+    """Fill the last entries ``ends`` ``(n)`` of the groups of one strategy, and their figures; return how many."""
+    first, count = 0, 0
+    for q in range(len(plan)):
+        if plan[q] > 0 and q < len(plan) - 1:
+            continue
+        measure_group(plan, first, q, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
+                      held_starts, held, weight_bytes, rates, figures[count])
+        ends[count] = q
+        first, count = q + 1, count + 1
+    return count
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def repair_plans(plans, batch, tiles, memory):
+    """Make strategies fit, in place: micro-batches of a group shrink alike; where that is not enough, it is split.
+
+    First each becomes the least with as many runs. What is still too much at one sample each ends the group at the
+    largest result.
+    """
+    for b in range(len(plans)):
+        plan = plans[b]
+        first, q = 0, 0
+        while q < len(plan):
+            if plan[q] > 0 and q < len(plan) - 1:
+                q += 1
+                continue
+            used = 0.0
+            for i in range(first, q + 1):
+                if plan[i] > 0:
+                    runs = (batch + plan[i] - 1) // plan[i]
+                    plan[i] = (batch + runs - 1) // runs
+                    used += plan[i] * tiles[i]
+            while used > memory:
+                share, used, largest = memory / used, 0.0, -1
+                smaller = False
+                for i in range(first, q + 1):
+                    if plan[i] > 0:
+                        wanted = max(1, int(plan[i] * share))
+                        smaller |= wanted < plan[i]
+                        plan[i] = wanted
+                        used += wanted * tiles[i]
+                        if largest < 0 or tiles[i] > tiles[largest]:
+                            largest = i
+                if used > memory and not smaller:
+                    plan[largest] = -1
+                    q, used = largest, 0.0
+                    for i in range(first, q):
+                        used += plan[i] * tiles[i]
+            first, q = q + 1, q + 1
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def undominated(keys, values, found):
+    """Set in ``found`` ``(l)`` which rows no other one of the same key is at least as good as, in all of its values.
+
+    Rows ``(l)`` and ``(l, v)`` are sorted by key, then by their values; of equal ones the first is kept.
+    """
+    front = np.empty(len(keys), np.int64)
+    count = 0
+    for i in range(len(keys)):
+        if i > 0 and keys[i] != keys[i - 1]:
+            count = 0
+        worse = False
+        for j in range(count):
+            worse = True
+            for v in range(values.shape[1]):
+                if values[front[j], v] > values[i, v]:
+                    worse = False
+                    break
+            if worse:
+                break
+        found[i] = not worse
+        if not worse:
+            front[count] = i
+            count += 1

@@ -1,0 +1,125 @@
+"""Searches for strategies under way: all mappers are counted alike, and end where nothing better is to be found."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol
+
+from tilewright.base import InputError, Registry
+from tilewright.fusion.microbatch.costs import MEMORY, bound_of, figures, scores
+from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
+from tilewright.jobs import Observer, Stop
+from tilewright.search import Options, PlanSession
+
+SAMPLES = 2_000
+"""Strategies that a search may score where nothing is said: 40 by 50, as in the paper."""
+
+
+class FusionSession(PlanSession):
+    """Scores strategies within a budget, and keeps the best that fits."""
+
+    def __init__(self, problem: MicroBatchProblem, samples: int | None, seconds: float | None, seed: int = 0, *,  # noqa: PLR0913
+                 threads: int = 1, stop: Stop | None = None) -> None:
+        super().__init__(problem.unfused, samples, seconds, seed, stop)
+        self.problem, self.threads, self.bound = problem, threads, bound_of(problem)
+
+    @property
+    def least(self) -> float:
+        """What no strategy is below: the bound, or what the mapper has proved besides."""
+        return max(self.bound, self.floor)
+
+    def cost(self, plans: Ints) -> Floats:
+        """Return the objective ``(b)`` of strategies; see `scores`."""
+        return scores(self.problem, plans, self.threads)
+
+
+class FusionMapper(Protocol):
+    """Proposes strategies to its session, step by step."""
+
+    def step(self) -> None:
+        """Score some strategies, at least one, or set the session's ``ended``."""
+
+
+FUSION_MAPPERS: Registry[Callable[[FusionSession, Options], FusionMapper]] = Registry("fusion mapper")
+"""Every mapper of micro-batches by name. One module and one line ``@FUSION_MAPPERS.register(name)`` add one."""
+
+
+@dataclass(frozen=True)
+class Fused:
+    """What a mapper found.
+
+    Parameters
+    ----------
+    strategy
+        ``(N + 1)``: the best one that fits; layer by layer where none was found.
+    score
+        Its objective.
+    found
+        Whether a strategy of the mapper's own fits.
+    least_memory_bytes
+        What the best of its strategies takes: more than there is where ``found`` is false.
+    bound
+        What no strategy is below, by all that was proved.
+    samples, seconds
+        Strategies scored, and time spent.
+    trace
+        Every improvement: samples and seconds by then, and the objective ``(i, 3)``.
+    """
+
+    problem: MicroBatchProblem
+    mapper: str
+    seed: int
+    strategy: Ints
+    score: float
+    found: bool
+    least_memory_bytes: float
+    bound: float
+    samples: int
+    seconds: float
+    trace: Floats
+    interrupted: bool = False
+
+    @property
+    def gap(self) -> float:
+        """By what share the score is above the bound, at most so far from the optimum."""
+        return max(0.0, self.score / self.bound - 1) if self.bound > 0 else inf
+
+
+def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | None = None,  # noqa: PLR0913
+         seconds: float | None = None, seed: int = 0, options: Options | None = None, threads: int = 1,
+         told: Observer | None = None, stop: Stop | None = None) -> Fused:
+    """Look for a good strategy; the same seed and samples find the same one, on any number of threads.
+
+    Parameters
+    ----------
+    samples, seconds
+        Strategies scored, and time, at most; 2,000 strategies where neither is given. Ends sooner at a proven optimum.
+    options
+        The mapper's own.
+    told
+        Shown after each step where it stands.
+    stop
+        Ends the search, with the best strategy so far.
+
+    Raises
+    ------
+    InputError
+        If the mapper or an option is unknown, its extra is not installed, or a budget is not positive.
+    """
+    for name, given in (("samples", samples), ("seconds", seconds)):
+        if given is not None and not given > 0:
+            raise InputError(name, "must be positive", given)
+    make = FUSION_MAPPERS.get(mapper)
+    session = FusionSession(problem, SAMPLES if samples is None and seconds is None else samples, seconds, seed,
+                            threads=threads, stop=stop)
+    search = make(session, options or {})
+    while not session.over:
+        search.step()
+        if told is not None:
+            told(session.standing(f"best {session.value:.6g}, bound {session.least:.6g}:"))
+    found = session.value < OVER
+    strategy = session.best if found else problem.unfused
+    score = session.value if found else float(scores(problem, problem.unfused)[0])
+    used = float(figures(problem, session.best)[0, MEMORY])
+    return Fused(problem, mapper, seed, strategy[0].copy(), score, found, used, min(session.least, score),
+                 session.spent, session.used_seconds, session.steps, session.stop.is_set())

@@ -1,0 +1,70 @@
+"""Plans of any kind that methods look for within a budget: counted alike, the best so far and what none is below."""
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.jobs import Spending, Stop, present_stop
+from tilewright.search.checkpoint import Resumable
+
+CLOSED = 1e-6
+"""Gap below which a plan counts as the best there is."""
+
+
+class PlanSession(Spending, Resumable):
+    """Scores plans within a budget, and keeps the best. A sample is a plan that is scored.
+
+    Parameters
+    ----------
+    nothing
+        What the best plan is before there is one. Batches of plans have a length, and give some of theirs by a slice.
+    """
+
+    changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
+
+    def __init__(self, nothing: Any, samples: int | None, seconds: float | None, seed: int, stop: Stop | None) -> None:
+        super().__init__(samples, seconds, present_stop() if stop is None else stop)
+        self.nothing, self.seed, self.floor = nothing, seed, 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all plans."""
+        self.spent, self.value, self.ended = 0, inf, False
+        self.best = self.nothing
+        self.steps = np.empty((0, 3))
+
+    @property
+    def least(self) -> float:
+        """What no plan is below: ``floor``, which methods raise by what they prove, where nothing else is known."""
+        return self.floor
+
+    @property
+    def over(self) -> bool:
+        """Whether to end: nothing is left to spend, the method has ended, or nothing better is to be found."""
+        return self.ended or self.exhausted or self.value <= self.least * (1 + CLOSED)
+
+    def cost(self, plans: Any) -> NDArray[np.float64]:
+        """Return the objective ``(b)`` of plans."""
+        raise NotImplementedError
+
+    def score(self, plans: Any) -> NDArray[np.float64]:
+        """Return the objective ``(b)`` of plans; those that no sample is left for count as infinite."""
+        scores = np.full(len(plans), inf)
+        count = int(min(self.left, len(plans)))
+        if count:
+            scores[:count] = self.cost(plans[:count])
+            best = int(scores.argmin())
+            self.note(scores[:count], plans[best:best + 1])
+        return scores
+
+    def note(self, scores: NDArray[np.float64], best: Any) -> None:
+        """Count the samples that have these scores, one after the other; ``best`` is the plan of the least."""
+        least = np.minimum.accumulate(np.minimum(scores, self.value))
+        better = np.flatnonzero(least < np.concatenate([[self.value], least[:-1]]))
+        now = np.full(len(better), self.used_seconds)
+        self.steps = np.concatenate([self.steps, np.stack([self.spent + 1.0 + better, now, least[better]], axis=1)])
+        self.spent += len(scores)
+        if len(better):
+            self.value, self.best = float(least[-1]), best

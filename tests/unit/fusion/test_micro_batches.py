@@ -1,0 +1,173 @@
+"""Micro-batch strategies: scores equal a literal walk, the exact mapper equals brute force, bounds and budgets hold."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from micro_batch_walk import every_strategy, random_problem, walk
+
+from tilewright.base import InputError
+from tilewright.fusion.microbatch import (
+    FUSION_MAPPERS,
+    OVER,
+    FusionEpisode,
+    MicroBatchProblem,
+    best_strategy,
+    bound_of,
+    bounds,
+    figures,
+    fuse,
+    of_groups,
+    repaired,
+    scores,
+)
+from tilewright.hardware import changed, preset
+from tilewright.workload import zoo
+
+DNNFUSER = preset("dnnfuser")
+PUBLISHED = {  # figure 4 of DNNFuser, ResNet-18, 64 samples, 20 MB
+    "dnnfuser": [42, -1, 30, 27, -1, 30, -1, 30, -1, -1, -1, 31, -1, 36, -1, -1, 47, 62, 35],
+    "g-sampler": [64, -1, 36, -1, 64, -1, -1, 25, -1, 60, 43, 20, 36, 42, 61, 46, 1, 37, 21]}
+
+
+def resnet(memory=20e6, machine=DNNFUSER, **more):
+    return MicroBatchProblem.of(zoo.load("resnet18"), machine, 64, memory, **more)
+
+
+def slow(gigabytes):
+    return changed(DNNFUSER, [f"DRAM.bandwidth={gigabytes}GB/s"])
+
+
+def test_scores_equal_a_literal_walk():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        problem = random_problem(rng, int(rng.integers(1, 7)))
+        drawn = problem.drawn(rng, 8)
+        drawn[rng.random(drawn.shape) < 0.3] = -1
+        found = figures(problem, drawn)
+        for row, plan in zip(found, drawn, strict=True):
+            literal = walk(problem, plan.tolist())
+            assert row[[0, 1, 2, 6]] == pytest.approx([literal.latency, literal.energy, literal.memory, literal.off])
+            assert sum(figures_[0] for _, _, figures_ in of_groups(problem, plan)) == pytest.approx(literal.latency)
+
+
+def test_exact_equals_brute_force_and_bounds_hold():
+    rng = np.random.default_rng(1)
+    fused = 0
+    for _ in range(120):
+        problem = random_problem(rng, int(rng.integers(2, 6)), batch=int(rng.integers(2, 4)))
+        every = scores(problem, every_strategy(problem))
+        unfused = float(scores(problem, problem.unfused)[0])
+        plan, proven = best_strategy(problem, unfused)
+        best = unfused if plan is None else float(scores(problem, plan)[0])
+        assert proven and best == pytest.approx(every.min(), rel=1e-9)
+        assert bound_of(problem) <= every.min() * (1 + 1e-9)
+        fused += plan is not None
+    assert fused > 30
+
+
+def test_more_memory_is_never_worse():
+    problems = [resnet(memory * 1e6, slow(0.05)) for memory in (4, 8, 16, 32)]
+    found = [fuse(problem).score for problem in problems]
+    assert found == sorted(found, reverse=True) and found[-1] < found[0]
+
+
+def test_the_published_strategies_need_what_the_paper_allows():
+    """Micro-batches of one byte a word: 16.75 and 11.44 of 20 MB; at two bytes one does not fit."""
+    found = figures(resnet(), np.array(list(PUBLISHED.values())))[:, 2]
+    assert (found / 1e6).round(2).tolist() == [11.44, 16.75]
+    assert figures(resnet(word_bytes=2.0), np.array(PUBLISHED["g-sampler"]))[0, 2] > 20e6
+
+
+@pytest.mark.parametrize("network", ["vgg16", "resnet18", "resnet50", "mobilenet-v2", "mnasnet"])
+def test_on_the_stated_machine_nothing_gains_more_than_three_percent(network):
+    graph = zoo.load(network)
+    for batch, memory in ((64, 20e6), (64, 64e6), (128, 40e6)):
+        problem = MicroBatchProblem.of(graph, DNNFUSER, batch, memory)
+        run = fuse(problem)
+        assert run.gap == 0.0
+        unfused = float(scores(problem, problem.unfused)[0])
+        assert unfused / bounds(problem).latency_cycles < 1.03
+        assert run.score <= unfused
+
+
+def test_g_sampler_is_near_the_optimum_and_never_below():
+    problem = resnet(machine=slow(0.9))
+    best = fuse(problem).score
+    runs = [fuse(problem, "g-sampler", seed=seed) for seed in range(10)]
+    found = [run.score for run in runs]
+    assert min(found) >= best * (1 - 1e-9) and np.median(found) <= 1.03 * best
+    assert all(run.least_memory_bytes <= 20e6 for run in runs)
+    assert fuse(problem, "g-sampler", seed=3).strategy.tolist() == runs[3].strategy.tolist()
+
+
+def test_repair_makes_everything_fit():
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        problem = random_problem(rng, 5)
+        mended = repaired(problem, problem.drawn(rng, 50))
+        assert scores(problem, mended).max() < OVER
+        alone = repaired(problem, problem.unfused)
+        assert (alone == problem.unfused).all()
+
+
+@pytest.mark.parametrize("name", [name for name in FUSION_MAPPERS if name not in ("a2c", "exact")])
+def test_every_mapper_keeps_to_its_budget_and_to_the_bound(name):
+    problem = random_problem(np.random.default_rng(5), 4, memory_bytes=60.0)
+    pytest.importorskip("nevergrad")
+    run = fuse(problem, name, samples=60, seed=1)
+    assert run.samples <= 60 and run.score >= run.bound * (1 - 1e-9)
+    assert run.score == float(scores(problem, run.strategy)[0])
+    assert fuse(problem, name, samples=60, seed=1).score == run.score
+
+
+def test_a2c_makes_one_strategy_an_episode():
+    pytest.importorskip("stable_baselines3")
+    run = fuse(random_problem(np.random.default_rng(5), 4), "a2c", samples=5)
+    assert run.samples <= 5
+
+
+def test_an_episode_tells_what_is_left():
+    problem = resnet()
+    episode = FusionEpisode(problem)
+    unfused = float(scores(problem, problem.unfused)[0])
+    assert episode.most == 64 and episode.state.tolist() == [0] * 6 + [20e6 / 64, unfused]
+    for size in PUBLISHED["dnnfuser"]:
+        assert -1 <= size <= max(1, episode.most)
+        episode.choose(size)
+        if size == -1:
+            assert episode.used_bytes == 0
+    assert episode.ended and episode.strategy.tolist() == PUBLISHED["dnnfuser"]
+    assert episode.latency_cycles == float(scores(problem, episode.strategy)[0])
+
+
+def test_a_stopped_search_keeps_the_best_so_far():
+    stop = threading.Event()
+    run = fuse(resnet(machine=slow(0.05)), "g-sampler", stop=stop, told=lambda _: stop.set())
+    assert run.interrupted and run.samples == 40 and run.score < OVER
+    stop.set()
+    halted = fuse(resnet(machine=slow(0.05)), "exact", stop=stop)
+    assert halted.interrupted and halted.gap > 0
+
+
+def test_a_random_search_may_find_nothing_that_fits():
+    run = fuse(resnet(), "ga", samples=50)
+    assert not run.found and run.least_memory_bytes > 20e6 and (run.strategy == -1).all()
+
+
+@pytest.mark.parametrize(("change", "field"), [
+    ({"batch": 0}, "batch"), ({"memory_bytes": 100.0}, "memory"), ({"memory_bytes": -1.0}, "memory_bytes"),
+    ({"word_bytes": 0.0}, "word_bytes"), ({"batch": 10**9}, "batch")])
+def test_what_cannot_be_is_refused(change, field):
+    with pytest.raises(InputError) as error:
+        replace(resnet(), **change)
+    assert error.value.field == field
+
+
+def test_strategies_of_other_networks_are_refused():
+    for wrong in ([1, 2, 3], [0] * 19, [65] * 19, [0.5] * 19):
+        with pytest.raises(InputError, match="strategy"):
+            figures(resnet(), np.array(wrong))
+    with pytest.raises(InputError, match="all elements share"):
+        MicroBatchProblem.of(zoo.load("alexnet"), replace(DNNFUSER, levels=DNNFUSER.levels[:1]), 1)
