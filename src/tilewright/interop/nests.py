@@ -20,6 +20,7 @@ from tilewright.workload import (
     linear,
     matmul,
     operand_view,
+    related,
     result_view,
     same,
     transposed_convolution,
@@ -143,9 +144,11 @@ def convolved(node: NodeView, shapes: tuple[Shape, Shape], sides: tuple[str, str
 def _images(node: NodeView, operator: Operator, sides: Sequence[str]) -> Sequence[View | None]:
     """Return the views of a convolution's input, weights and output."""
     x, w, out = (node.scene.shapes.get(name) for name in (*sides, node.outputs[0]))
-    plain = operator.kind != "conv_transpose"  # weights of the others have their channels the other way round
-    return (None if x is None else operand_view(operator, operator.tensors[0], x),
-            operand_view(operator, operator.tensors[1], w) if plain and w is not None else None,
+    weights = None if w is None else operand_view(operator, operator.tensors[1], w)
+    if operator.kind == "conv_transpose" and w is not None:  # whose weights have their channels the other way round
+        names = [axis.dimensions[0] for axis in operator.tensors[1].axes]
+        weights = related([["G", "C"] if "G" in names else ["C"], ["K"], *names[-len(w) + 2:]], names, operator.sizes)
+    return (None if x is None else operand_view(operator, operator.tensors[0], x), weights,
             None if out is None else result_view(operator, out))
 
 

@@ -7,6 +7,7 @@ words; what cannot be modelled is a node too, with the reason. Weights are not r
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -16,9 +17,10 @@ from tilewright.base import InputError
 from tilewright.interop.formats import Foreign, read_one
 from tilewright.interop.onnx_bodies import CONTROL, SMALL, Bodies
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
+from tilewright.interop.onnx_seen import seen
 from tilewright.interop.onnx_vectors import translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, quantised_types, translated
-from tilewright.workload import Graph, Node, Unmodelled
+from tilewright.workload import Edges, Graph, Node, Unmodelled
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -287,8 +289,22 @@ def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
     names = {name: called.get(number, f"type {number}") for name, number in types.items()}
     constants = weights | {tensor.name for tensor in graph.initializer}
     stored = quantised_types(((node.op_type, node.input, node.output) for node in graph.node), names)
-    return Scene(path, _shapes(graph), names, constants, stored=stored,
+    return Scene(path, _shapes(graph), names, constants, stored=stored, numbers=_numbers(graph),
                  handed=frozenset(value.name for value in graph.output))
+
+
+def _numbers(graph: "GraphProto") -> dict[str, list[int]]:
+    """Return the whole numbers of small constants, by name."""
+    from onnx import TensorProto, numpy_helper  # noqa: PLC0415
+
+    found, given = dict[str, list[int]](), [(tensor.name, tensor) for tensor in graph.initializer]
+    given += [(node.output[0], attribute.t) for node in graph.node if node.op_type == "Constant" and node.output
+              for attribute in node.attribute if attribute.name == "value"]
+    for name, tensor in given:
+        if tensor.data_type in (TensorProto.INT64, TensorProto.INT32) and prod(tensor.dims) <= SMALL:
+            with suppress(ValueError, TypeError):  # a constant that is cut short has no value
+                found[name] = numpy_helper.to_array(tensor).reshape(-1).tolist()
+    return found
 
 
 def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> int:
@@ -303,7 +319,7 @@ def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> i
         view = NodeView(scene, proto.op_type, scene.free_name(wanted), tuple(proto.input), tuple(proto.output),
                         _Attributes(proto), tuple(_captured(proto)))
         often = times.get(proto.output[0], 1) if proto.output else 1
-        scene.add([_times(node, often) for node in _nodes(view, proto)], view)
+        scene.add([_times(node, often) for node in _nodes(view, proto)], view, seen(view) if often == 1 else None)
     return constants
 
 
@@ -313,7 +329,9 @@ def _times(node: Node, often: int) -> Node:
         return node
     if isinstance(node, Unmodelled):
         return replace(node, macs=node.macs and often * node.macs, words=node.words and often * node.words)
-    return replace(node, count=often * node.count)
+    edges = node.edges and Edges(tuple(replace(one, view=None) for one in node.edges.reads),
+                                 tuple(replace(one, view=None) for one in node.edges.makes))
+    return replace(node, count=often * node.count, edges=edges)
 
 
 class _Attributes(Mapping[str, Any]):

@@ -15,7 +15,7 @@ def _conv(node: NodeView, data: int = 0, weights: int = 1, fused: str = "") -> l
     groups = node.integer("group", 1)
     nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     kernel, stride, dilation = _window(node, w)
-    window = nests.ConvolutionWindow(stride, dilation, _padding(node, x[2:], kernel, stride, dilation), groups)
+    window = nests.ConvolutionWindow(stride, dilation, window_padding(node, x[2:], (kernel, stride, dilation)), groups)
     return nests.convolved(node, (x, w), (node.inputs[data], node.inputs[weights]), window, fused)
 
 
@@ -33,7 +33,7 @@ def _conv_transpose(node: NodeView) -> list[Node]:
         padding = [(max(0, c) // 2, max(0, c) - max(0, c) // 2) for c in crop]
         extra = [e + max(0, -c) for e, c in zip(extra, crop, strict=True)]
     else:
-        padding = _padding(node, x[2:], kernel, stride, dilation)
+        padding = window_padding(node, x[2:], (kernel, stride, dilation))
     window = nests.ConvolutionWindow(stride, dilation, padding, groups, extra)
     return nests.deconvolved(node, (x, w), (node.inputs[0], node.inputs[1]), window)
 
@@ -50,9 +50,12 @@ def _window(node: NodeView, w: Shape) -> tuple[list[int], list[int], list[int]]:
     return kernel, stride, dilation
 
 
-def _padding(node: NodeView, size: Shape, kernel: list[int], stride: list[int],
-             dilation: list[int]) -> list[tuple[int, int]]:
-    """Give the padding before and after each axis; SAME puts the odd row at the end (UPPER) or at the start (LOWER)."""
+def window_padding(node: NodeView, size: Shape,
+                   window: tuple[list[int], list[int], list[int]]) -> list[tuple[int, int]]:
+    """Give the padding before and after each axis around a window (kernel, strides, dilations).
+
+    SAME puts the odd row at the end (UPPER) or at the start (LOWER).
+    """
     mode = node.text("auto_pad", "NOTSET")
     if mode in ("NOTSET", ""):
         pads = node.integers("pads", [0] * 2 * len(size))
@@ -62,7 +65,7 @@ def _padding(node: NodeView, size: Shape, kernel: list[int], stride: list[int],
     if mode == "VALID":
         return [(0, 0)] * len(size)
     pairs = []
-    for i, k, s, d in zip(size, kernel, stride, dilation, strict=True):
+    for i, k, s, d in zip(size, *window, strict=True):
         total = max(0, (-(-i // s) - 1) * s + d * (k - 1) + 1 - i)
         small, large = total // 2, total - total // 2
         pairs.append((small, large) if mode == "SAME_UPPER" else (large, small))

@@ -28,6 +28,12 @@ _PER_OUTPUT = {
     "Softmax": _OPS["softmax"], "LogSoftmax": _OPS["softmax"] + 1, "Hardmax": 2, "CumSum": 1, "RotaryEmbedding": 3,
     "RandomNormalLike": 1, "RandomUniformLike": 1, "Bernoulli": 1, "Shrink": 3, "BiasSplitGelu": 6, "BiasAdd": 1,
 }
+EACH_WORD = frozenset(_PER_OUTPUT) - set("""
+LayerNormalization SimplifiedLayerNormalization RMSNormalization SkipLayerNormalization InstanceNormalization CumSum
+SkipSimplifiedLayerNormalization EmbedLayerNormalization MeanVarianceNormalization LpNormalization GroupNormalization
+Softmax LogSoftmax Hardmax RotaryEmbedding QLinearConcat BiasSplitGelu
+""".split()) | {"Sum", "Mean", "Max", "Min"}
+"""What is done to each word (of operands that are broadcast) by itself."""
 # Operations per element of the input: reductions and searches.
 _PER_INPUT = {
     "ReduceSum": 1, "ReduceMean": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceProd": 1, "ReduceL1": 2, "ReduceL2": 2,
@@ -36,7 +42,7 @@ _PER_INPUT = {
 }
 _POOLS = {"MaxPool": 1, "AveragePool": 1, "LpPool": 2, "QLinearAveragePool": 1}
 _NARY = {"Sum", "Mean", "Max", "Min"}
-_VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "Size", "Optional",
+VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "Size", "Optional",
           "OptionalGetElement"}
 # Data movement: which words are read. "out" as many as are written, "in" the whole first input, "all" every input.
 _MOVES = {
@@ -59,7 +65,7 @@ def translate_vector(node: NodeView) -> VectorOperator | DataMovement | Unmodell
         If a shape that it needs is not known.
     """
     kind = node.kind
-    if kind in _VIEWS:
+    if kind in VIEWS:
         return _move(node, 0, 0)
     if kind in _MOVES:
         return _movement(node)

@@ -43,8 +43,8 @@ class Scene:
     shape is unknown. ``arranged`` tensors are never made, as products read others in their place: by name, of each axis
     the factors of its size and whether each repeats words; ``caches`` are those of them that a cache of keys and values
     is read for. ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`). ``handed``
-    are what the network hands out; ``stands`` says in place of which tensors others are read, which were made in parts,
-    or written over.
+    are what the network hands out, ``numbers`` the values of small constants; ``stands`` says in place of which tensors
+    others are read, which were made in parts, or written over.
     """
 
     path: str
@@ -61,6 +61,7 @@ class Scene:
     caches: frozenset[str] = frozenset()
     stored: Mapping[str, str] = field(default_factory=dict)
     handed: frozenset[str] = frozenset()
+    numbers: Mapping[str, list[int]] = field(default_factory=dict)
     stands: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def type(self, name: str) -> str:

@@ -1,9 +1,10 @@
 """How what foreign nodes read is what they make: nodes that only move words, work on each word, or on rows of words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tilewright.interop.scene import NodeView, Shape
+from tilewright.base import InputError
+from tilewright.interop.scene import NodeView, Shape, Unsupported
 from tilewright.workload import (
     AxisLink,
     Digit,
@@ -27,6 +28,20 @@ class Seen:
     operands: tuple[View | None, ...]
     space: Shape
     results: tuple[View | None, ...]
+
+
+def found(find: Callable[[NodeView], Seen | None] | None, node: NodeView) -> Seen | None:
+    """Return what ``find`` says of a node; None where it, or a shape, is not known, or the node contradicts itself.
+
+    The last is told by what translates the node.
+    """
+    names = (*node.inputs[:1], *node.outputs)
+    if find is None or not node.inputs or any(name not in node.scene.shapes for name in filter(None, names)):
+        return None
+    try:
+        return find(node)
+    except (InputError, Unsupported, IndexError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _of(node: NodeView, *views: View | None) -> Seen:

@@ -1,12 +1,15 @@
-"""Views of tensors hold where PyTorch runs: nests read through them make the values that PyTorch makes."""
+"""Views of tensors hold where networks run: nests read through them make the values that PyTorch and ONNX make."""
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from torch import nn
 from torch.nn import functional
 
-from tilewright.interop import load_torch
+from tilewright.interop import load_onnx, load_torch
 from tilewright.workload import DataMovement, MacNode, tensor_graph
 
 
@@ -74,24 +77,24 @@ def rest(node, edges, values):
     rank = len(edges.makes[0].view)
     parts = [gathered(values[one.tensor], one.view, places) for one in edges.reads]
     beyond = tuple(range(rank, len(edges.space)))
-    if isinstance(node, DataMovement) or node.kind == "add":
+    if isinstance(node, DataMovement) or node.kind.lower() == "add":
         return sum(parts)
-    if node.kind == "softmax":
+    if node.kind.lower() == "softmax":
         row = np.exp(parts[0] - parts[0].max(beyond, keepdims=True))
         here = gathered(values[edges.reads[0].tensor], edges.makes[0].view, places)
         return (np.exp(here - parts[0].max(beyond, keepdims=True)) / row.sum(beyond, keepdims=True))[
             (..., *[0] * len(beyond))]
+    kind = node.kind.lower().removeprefix("reduce").replace("globalaverage", "adaptive_avg_").replace("maxp", "max_p")
     worked = {"relu": lambda one: np.maximum(one, 0), "mul": lambda *both: both[0] * both[1],
-              "mean": lambda one: one.mean(beyond), "sum": lambda one: one.sum(beyond),
-              "avg_pool2d": lambda one: one.mean(beyond), "adaptive_avg_pool2d": lambda one: one.mean(beyond),
-              "max_pool2d": lambda one: one.max(beyond)}
-    return worked[node.kind](*parts)
+              "sum": lambda one: one.sum(beyond), "max_pool": lambda one: one.max(beyond),
+              **dict.fromkeys(("mean", "avg_pool", "adaptive_avg_pool"), lambda one: one.mean(beyond))}
+    return worked[kind.removesuffix("2d")](*parts)
 
 
-def follow(module, *inputs):
-    """Work every node of a module out through its views; return the nodes whose values were those of PyTorch."""
-    values, checked = executed(module, inputs), []
-    for node in load_torch(module, inputs).nodes:
+def follow(network, values):
+    """Work every node of a network out through its views; return the nodes whose values were those given."""
+    checked = []
+    for node in network.nodes:
         edges = node.edges
         made = nest(node, edges, values) if isinstance(node, MacNode) else rest(node, edges, values)
         for result in edges.makes:
@@ -157,6 +160,8 @@ MODELS = {
     "conv": (nn.Conv2d(3, 4, (3, 2), stride=2, padding=(1, 0), bias=False), [(2, 3, 7, 6)]),
     "grouped conv": (nn.Conv2d(4, 6, 3, groups=2, padding=2, dilation=2, bias=False), [(1, 4, 5, 5)]),
     "depthwise": (nn.Conv1d(4, 8, 3, groups=4, padding="same", bias=False), [(2, 4, 6)]),
+    "transposed": (nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2, bias=False),
+                   [(2, 4, 3, 4)]),
     "unbatched": (nn.Conv2d(3, 2, 3, bias=False), [(3, 5, 4)]),
     "linear": (nn.Linear(6, 4, bias=False), [(2, 3, 6)]),
     "residual": (Calls(lambda x: functional.relu(x) + functional.avg_pool2d(x, 3, 1, 1)), [(1, 2, 4, 5)]),
@@ -182,7 +187,8 @@ MODELS = {
 def test_nests_and_moves_read_what_pytorch_reads(name):
     module, shapes = MODELS[name]
     torch.manual_seed(5)
-    assert follow(seeded(module), *(torch.randn(shape) for shape in shapes))
+    inputs = tuple(torch.randn(shape) for shape in shapes)
+    assert follow(load_torch(seeded(module), inputs), executed(module, inputs))
 
 
 def test_what_is_written_over_keeps_its_bytes_and_its_readers():
@@ -210,3 +216,49 @@ def test_weights_read_twice_are_one_tensor():
     found = tensor_graph(load_torch(Tied(), (torch.zeros(2, 3, dtype=torch.long),)))
     (weights,) = (tensor for tensor in found.tensors.values() if tensor.kind == "weights")
     assert [read.operand for read in weights.reads] == ["table", "W"]
+
+
+def numbers(name, *values):
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def test_onnx_nodes_read_what_its_reference_reads(tmp_path):
+    rng = np.random.default_rng(1)
+    weights = {"conv_w": (4, 3, 3, 3), "gemm_w": (5, 7), "deconv_w": (4, 2, 3, 3)}
+    made = [numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name) for name, shape in weights.items()]
+    made += [numbers("starts", 1, -3), numbers("ends", 99, 99), numbers("axes", 1, 2), numbers("steps", 2, 1),
+             numbers("pads", 0, 1, 0, 0, 0, 1), numbers("first", 1), numpy_helper.from_array(np.array(2), "third"),
+             numbers("shape", 2, 4, 20), numbers("last", -1)]
+    nodes = [
+        helper.make_node("Conv", ["x", "conv_w"], ["conv"], auto_pad="SAME_LOWER", strides=[2, 1]),
+        helper.make_node("Relu", ["conv"], ["relu"]),
+        helper.make_node("ConvTranspose", ["relu", "deconv_w"], ["deconv"], strides=[2, 2], pads=[1, 1, 1, 1],
+                         output_padding=[1, 0]),
+        helper.make_node("MaxPool", ["relu"], ["pool"], kernel_shape=[3, 3], pads=[0, 1, 2, 1], strides=[2, 2]),
+        helper.make_node("Reshape", ["relu", "shape"], ["rows"]),
+        helper.make_node("Slice", ["rows", "starts", "ends", "axes", "steps"], ["slice"]),
+        helper.make_node("Split", ["rows"], ["left", "right"], axis=2, num_outputs=2),
+        helper.make_node("Concat", ["right", "left", "right"], ["cat"], axis=2),
+        helper.make_node("Transpose", ["cat"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["cat", "turned"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["softmax"], axis=1),
+        helper.make_node("Pad", ["softmax", "pads"], ["pad"]),
+        helper.make_node("Gather", ["pad", "first"], ["gathered"], axis=1),
+        helper.make_node("Gather", ["turned", "third"], ["picked"], axis=1),
+        helper.make_node("Mul", ["pad", "gathered"], ["mul"]),
+        helper.make_node("ReduceMean", ["mul", "last"], ["mean"], keepdims=0),
+        helper.make_node("Transpose", ["y"], ["y2"]),
+        helper.make_node("Gemm", ["y2", "gemm_w"], ["gemm"], transA=1, transB=1),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 7, 5]),
+             helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 7])]
+    names = [name for node in nodes for name in node.output]
+    graph = helper.make_graph(nodes, "moves", given, [onnx.ValueInfoProto(name=name) for name in names], made)
+    for value in graph.output:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    onnx.save(model, tmp_path / "moves.onnx")
+    inputs = {"x": rng.normal(size=(2, 3, 7, 5)).astype(np.float32), "y": rng.normal(size=(3, 7)).astype(np.float32)}
+    values = dict(zip(names, ReferenceEvaluator(model).run(None, inputs), strict=True)) | inputs
+    values |= {tensor.name: numpy_helper.to_array(tensor) for tensor in made}
+    assert len(follow(load_onnx(tmp_path / "moves.onnx"), values)) >= len(nodes)

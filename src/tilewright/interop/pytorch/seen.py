@@ -14,10 +14,7 @@ from tilewright.interop.views import Seen
 
 def seen(node: NodeView) -> Seen | None:
     """Return how what a node of vector work or data movement reads is what it makes; None where that is not known."""
-    find = _SEEN.get(node.kind)
-    if find is None or not node.inputs or any(name not in node.scene.shapes for name in (*node.inputs, *node.outputs)):
-        return None
-    return find(node)
+    return views.found(_SEEN.get(node.kind), node)
 
 
 def _windows(node: NodeView) -> Seen:
