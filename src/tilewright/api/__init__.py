@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         pick_operator,
         refuse_density,
     )
+    from tilewright.api.packing import PackingRun, pack
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay, replay_effort
@@ -53,6 +54,7 @@ __all__ = [
     "LayersRun",
     "MachineSweep",
     "Option",
+    "PackingRun",
     "Pipeline",
     "Replayed",
     "Run",
@@ -91,6 +93,7 @@ __all__ = [
     "open_plan",
     "open_run",
     "open_schedule",
+    "pack",
     "pick_operator",
     "pipeline",
     "read_foreign",

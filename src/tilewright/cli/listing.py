@@ -14,8 +14,8 @@ from tilewright.cli.options import StorePlace, console, say
 if TYPE_CHECKING:
     from tilewright.store import Entry
 
-Kind = Literal["networks", "accelerators", "mappers", "methods", "schedulers", "allocators", "systems", "dataflows",
-               "styles", "objectives", "technologies", "formats", "runs", "library"]
+Kind = Literal["networks", "accelerators", "mappers", "methods", "schedulers", "allocators", "packers", "systems",
+               "dataflows", "styles", "objectives", "technologies", "formats", "runs", "library"]
 
 
 class Listing(NamedTuple):
@@ -150,6 +150,12 @@ def _allocators() -> Listing:
     return Listing(("Solver", "How it allocates", "Needs"), _members(SOLVERS))
 
 
+def _packers() -> Listing:
+    from tilewright.allocation.packing import PACKERS
+
+    return Listing(("Method", "How it places"), [row[:2] for row in _members(PACKERS)])
+
+
 def _members(registry: Registry[Any]) -> list[tuple[str, str, str]]:
     """Return name, a sentence, and the extra that it needs of each; optimisers of numbers are told as mappers."""
     found = []
@@ -250,7 +256,7 @@ def _entry(name: str, store: str | None) -> None:
 
 _ALL: dict[str, Callable[[], Listing]] = {
     "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
-    "schedulers": _schedulers, "allocators": _allocators, "systems": _systems,
+    "schedulers": _schedulers, "allocators": _allocators, "packers": _packers, "systems": _systems,
     "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}

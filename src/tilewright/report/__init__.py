@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tilewright.report.design import design_sheet, design_tree, machines_sheet, machines_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
+    from tilewright.report.packing import packing_sheet
     from tilewright.report.page import page_colours, render_page, run_figures, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
     from tilewright.report.progress import Bar, LayersBar, SearchBar, in_notebook
@@ -97,6 +98,7 @@ __all__ = [
     "orders_plot",
     "orders_sheet",
     "orders_tree",
+    "packing_sheet",
     "padding_words",
     "page_colours",
     "percent",
