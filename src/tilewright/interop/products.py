@@ -134,7 +134,7 @@ def _heads_of(node: NodeView, name: str, merged: bool, sizes: Mapping[str, int],
     shape = node.scene.shapes.get(name, ())
     if len(shape) < 3:
         return ["g", "r"]
-    count = shape[-1] // sizes[word] if merged else shape[-3]
+    count = shape[-1] // max(1, sizes[word]) if merged else shape[-3]
     factors = node.scene.arranged.get(name, ())[-3:-2]
     if any(again and not later for axis in factors for (_, again), (_, later) in pairwise(axis)):
         return []  # not those of a group side by side

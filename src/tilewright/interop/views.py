@@ -40,7 +40,7 @@ def found(find: Callable[[NodeView], Seen | None] | None, node: NodeView) -> See
         return None
     try:
         return find(node)
-    except (InputError, Unsupported, IndexError, KeyError, TypeError, ValueError):
+    except (InputError, Unsupported, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
         return None
 
 
