@@ -16,6 +16,7 @@ from tilewright.hardware.flexibility_files import FlexibilityFields
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.sparsity_files import SparsityFields
 from tilewright.mapping.files import FILE_FIELDS, LEVEL_FIELDS, LOOP_FIELDS
+from tilewright.mapping.fused_files import FusedFileFields
 from tilewright.mapping.spaces.schema import SpaceFields
 from tilewright.scheduling.system_files import SystemFields
 from tilewright.workload.sketch import LAYERS
@@ -27,6 +28,7 @@ SECTIONS: dict[str, tuple[type[BaseModel], ...]] = {
                  DesignFields),
     "Constraints and map spaces": (SpaceFields,),
     "Systems": (SystemFields,),
+    "Fused groups": (FusedFileFields,),
 }
 """Files, each with the models that check it; those that they hold follow them."""
 
@@ -43,17 +45,17 @@ def meanings(model: type) -> dict[str, str]:
 
 def within(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """Return the models that one holds, by name, in their order, and itself first."""
-    found = {model.__name__: model}
+    found: dict[str, type[BaseModel]] = {}
 
     def look(annotation: Any) -> None:
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            for name, inner in within(annotation).items():
-                found.setdefault(name, inner)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation.__name__ not in found:
+            found[annotation.__name__] = annotation
+            for field in annotation.model_fields.values():
+                look(field.annotation)
         for part in getattr(annotation, "__args__", ()):
             look(part)
 
-    for field in model.model_fields.values():
-        look(field.annotation)
+    look(model)
     return found
 
 
@@ -105,6 +107,7 @@ def rows(properties: Mapping[str, Any], defaults: Mapping[str, Any], said: Mappi
 def model_lines(model: type[BaseModel]) -> Iterator[str]:
     """Yield the section of a model: its heading, what it is, and its fields."""
     schema, said = model.model_json_schema(by_alias=True), meanings(model)
+    schema = schema if "properties" in schema else schema["$defs"][model.__name__]  # a model that holds itself
     shown = {field.alias or name: (field, name) for name, field in model.model_fields.items()}
     defaults = {alias: field.get_default(call_default_factory=True) if field.default_factory else field.default
                 for alias, (field, _) in shown.items()}

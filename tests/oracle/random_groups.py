@@ -14,16 +14,20 @@ from tilewright.mapping import (
     FusedNode,
     HeldTensor,
     LevelLoops,
-    LinkAxis,
     Loop,
     Mapping,
     SharedLoop,
     operations_of,
 )
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.workload import Axis, AxisLink, Digit, Operator, Tensor
 
 Random = np.random.Generator
 MOST_MACS = 1500
+
+
+def seen(dimension, *terms, padding=0):
+    """A dimension of a result as a sum of others; extents are beyond any size."""
+    return dimension, AxisLink(tuple(Digit(name, times, extent=10**6) for name, times in terms), -padding)
 
 
 def plain(*names):
@@ -35,7 +39,7 @@ def random_group(rng: Random, most: int = 5) -> FusedGroup:
     operators, links = [first(rng)], []
     for at in range(1, int(rng.integers(2, most + 1))):
         source = operators[-1] if rng.random() < 0.8 else operators[rng.integers(len(operators))]
-        kinds = [convolution, convolution, depthwise, product, add, add, softmax, pool]
+        kinds = [convolution, convolution, depthwise, product, flattened, turned, add, add, softmax, pool]
         operator, found = kinds[rng.integers(len(kinds))](rng, f"op{at}", source, operators)
         if operator.macs <= MOST_MACS:
             operators.append(operator)
@@ -74,7 +78,7 @@ def convolution(rng, name, source, _):
     stride, dilation, kernel, padding, out = window(rng, size(source, "P"))
     sizes = {"K": int(rng.integers(1, 5)), "C": size(source, "K"), "P": out, "R": kernel}
     link = FusedLink(source.name, name, "I", (
-        LinkAxis("K", (("C", 1),)), LinkAxis("P", (("P", stride), ("R", dilation)), padding)))
+        seen("K", ("C", 1)), seen("P", ("P", stride), ("R", dilation), padding=padding)))
     return conv(name, sizes, stride, dilation), [link]
 
 
@@ -85,23 +89,41 @@ def depthwise(rng, name, source, _):
         Tensor("I", "inputs", (*plain("K"), axis)), Tensor("W", "weights", plain("K", "R")),
         Tensor("O", "outputs", plain("K", "P"))))
     return operator, [FusedLink(source.name, name, "I", (
-        LinkAxis("K", (("K", 1),)), LinkAxis("P", (("P", stride), ("R", dilation)), padding)))]
+        seen("K", ("K", 1)), seen("P", ("P", stride), ("R", dilation), padding=padding)))]
 
 
 def product(rng, name, source, operators):
     """Rows of the source times the channels of another result, or of weights; sometimes transposed."""
     rows, depth = ("P", "K") if rng.random() < 0.7 else ("K", "P")
-    links = [FusedLink(source.name, name, "I", (LinkAxis(rows, (("P", 1),)), LinkAxis(depth, (("C", 1),))))]
+    links = [FusedLink(source.name, name, "I", (seen(rows, ("P", 1)), seen(depth, ("C", 1))))]
     columns = int(rng.integers(1, 6))
     for other in operators:
         for a, b in (("K", "P"), ("P", "K")):
             if other is not source and size(other, b) == size(source, depth) and rng.random() < 0.5 and len(links) < 2:
                 columns = size(other, a)
-                links.append(FusedLink(other.name, name, "W", (LinkAxis(a, (("K", 1),)), LinkAxis(b, (("C", 1),)))))
+                links.append(FusedLink(other.name, name, "W", (seen(a, ("K", 1)), seen(b, ("C", 1)))))
     operator = Operator(name, "matmul", (("K", columns), ("C", size(source, depth)), ("P", size(source, rows))), (
         Tensor("I", "inputs", plain("P", "C")), Tensor("W", "weights", plain("K", "C")),
         Tensor("O", "outputs", plain("K", "P"))))
     return operator, links
+
+
+def flattened(rng, name, source, _):
+    """All words of the source in one row, as a classifier reads them: channel ``C // rows``, row ``C % rows``."""
+    k, p = size(source, "K"), size(source, "P")
+    axes = (("K", AxisLink((Digit("C", 1, p, k),))), ("P", AxisLink((Digit("C", 1, 1, p),))))
+    operator = Operator(name, "matmul", (("K", int(rng.integers(1, 5))), ("C", k * p), ("P", 1)), (
+        Tensor("I", "inputs", plain("P", "C")), Tensor("W", "weights", plain("K", "C")),
+        Tensor("O", "outputs", plain("K", "P"))))
+    return operator, [FusedLink(source.name, name, "I", axes)]
+
+
+def turned(rng, name, source, _):
+    """Rows in the opposite order."""
+    operator, (link,) = convolution(rng, name, source, _)
+    _, rows = link.axes[1]
+    upside = AxisLink(tuple(replace(one, stride=-one.stride) for one in rows.digits), size(source, "P") - 1)
+    return operator, [replace(link, axes=(link.axes[0], ("P", upside)))]
 
 
 def vector(name, kind, dimensions, operands, each):
@@ -113,7 +135,7 @@ def vector(name, kind, dimensions, operands, each):
 def add(rng, name, source, operators):
     dimensions = (("K", size(source, "K")), ("P", size(source, "P")))
     others = [op for op in operators if op is not source and all(size(op, d) == n for d, n in dimensions)]
-    whole = (LinkAxis("K", (("K", 1),)), LinkAxis("P", (("P", 1),)))
+    whole = (seen("K", ("K", 1)), seen("P", ("P", 1)))
     links = [FusedLink(source.name, name, "A", whole)]
     links += [FusedLink(other.name, name, "B", whole) for other in others[:1]]
     operands = (Tensor("A", "inputs", plain("K", "P")), Tensor("B", "inputs", plain("K", "P")))
@@ -122,7 +144,7 @@ def add(rng, name, source, operators):
 
 def softmax(rng, name, source, _):
     dimensions = (("K", size(source, "K")), ("P", size(source, "P")), ("J", size(source, "K")))
-    link = FusedLink(source.name, name, "A", (LinkAxis("K", (("J", 1),)), LinkAxis("P", (("P", 1),))))
+    link = FusedLink(source.name, name, "A", (seen("K", ("J", 1)), seen("P", ("P", 1))))
     return vector(name, "softmax", dimensions, (Tensor("A", "inputs", plain("J", "P")),), 5), [link]
 
 
@@ -131,7 +153,7 @@ def pool(rng, name, source, _):
     axis = Axis((("P", stride), ("R", dilation)))
     dimensions = (("K", size(source, "K")), ("P", out), ("R", kernel))
     link = FusedLink(source.name, name, "A", (
-        LinkAxis("K", (("K", 1),)), LinkAxis("P", (("P", stride), ("R", dilation)), padding)))
+        seen("K", ("K", 1)), seen("P", ("P", stride), ("R", dilation), padding=padding)))
     return vector(name, "max_pool", dimensions, (Tensor("A", "inputs", (*plain("K"), axis)),), kernel), [link]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.api.designing import DesignRun, LayersRun, design
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
+    from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused
     from tilewright.api.inputs import (
         load_accelerator,
         load_design_space,
@@ -50,6 +51,7 @@ __all__ = [
     "Broken",
     "DesignRun",
     "Evaluation",
+    "FusedEvaluation",
     "JobPlan",
     "LayersRun",
     "MachineSweep",
@@ -75,6 +77,7 @@ __all__ = [
     "design",
     "drawn_mappings",
     "evaluate",
+    "evaluate_fused",
     "explore",
     "flexibility",
     "load_accelerator",

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,7 @@ from tilewright.cli.options import (
     shares,
     sizes,
     tell_lost,
+    write_json,
     write_text,
 )
 from tilewright.cli.sources import run_cases
@@ -29,7 +30,7 @@ from tilewright.cli.sources import run_cases
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.api import Evaluation
+    from tilewright.api import Evaluation, FusedEvaluation
     from tilewright.hardware import Accelerator
     from tilewright.interop import Case
     from tilewright.workload import Operator
@@ -40,7 +41,8 @@ ILLEGAL = 1
 def evaluate(
     mapping: Annotated[Path | None, typer.Argument(
         metavar="[MAPPING.yaml]", show_default=False,
-        help="A mapping file; see docs/how-to.md. One of another tool goes with files of that tool as --arch.")] = None,
+        help="A mapping file, or one of fused groups; see docs/how-to.md. One of another tool goes with files of that "
+             "tool as --arch.")] = None,
     network: Annotated[str | None, typer.Option(
         "--network", "-n", show_default=False, help="A network or an operator, as for tilewright map.")] = None,
     layer: Annotated[str | None, typer.Option(
@@ -76,12 +78,16 @@ def evaluate(
     from tilewright.workload import with_given
 
     if cases is not None:
-        if any(given is not None for given in (mapping, network, layer, arch, dataflow, write, json_file)):
-            raise InputError("--cases", "must stand alone (or with --reference or --rounds)")
-        _run_cases(cases, reference, rounds)
+        _run_cases(cases, (mapping, network, layer, arch, dataflow, write, json_file), reference, rounds)
         return
     if reference or rounds:
         raise InputError("--reference" if reference else "--rounds", "must come with --cases")
+    if tilewright.mapping.is_fused_file(mapping):
+        assert mapping is not None
+        others = {"--layer": layer, "--dataflow": dataflow, "--repair": repair or None, "--write": write,
+                  "--footprint": footprint, "--density": density}
+        raise typer.Exit(_fused(mapping, network, arch, others,
+                                {"bind": bind, "precision": precision, "json_file": json_file}))
     together = None if dataflow is not None or mapping is None else tilewright.api.load_together(
         mapping, network, arch, layer)
     if together is not None:
@@ -107,6 +113,43 @@ def evaluate(
     _print(found, screen)
     tell_lost(accelerator, screen)
     raise typer.Exit(0 if found.legal else ILLEGAL)
+
+
+def _fused(plan: Path, network: str | None, arch: str | None, others: dict[str, Any], asked: dict[str, Any]) -> int:
+    """Show what the fused groups of a plan cost; return the exit code. None of the ``others`` may be given."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(name, "must be left out with fused groups", str(value))
+    if network is None or arch is None:
+        raise InputError("--network" if network is None else "--arch", "must be given")
+    found = tilewright.api.evaluate_fused(plan, network, arch, bind=sizes(asked["bind"], "--bind"),
+                                          precision=asked["precision"])
+    screen = console(asked["json_file"])
+    for each in found:
+        _print_fused(each, screen)
+    if asked["json_file"] is not None:
+        costs = [each.cost for each in found if each.cost is not None]
+        totals = {"latency_cycles": sum(cost.latency_cycles for cost in costs),
+                  "energy_pj": sum(cost.energy_pj for cost in costs)} if len(costs) == len(found) else None
+        write_json(asked["json_file"], {"groups": [each.plain() for each in found], "totals": totals})
+    return 0 if all(each.legal for each in found) else ILLEGAL
+
+
+def _print_fused(found: "FusedEvaluation", screen: "Console") -> None:
+    screen.print(str(found.mapping), markup=False, soft_wrap=True)
+    for violation in found.violations:
+        screen.print(f"Illegal: {violation}.", style="bold red", markup=False, soft_wrap=True)
+    if found.cost is None:
+        return
+    for table in found.tables():
+        screen.print(f"\n{table.title}", markup=False)
+        numbers = [at for at in range(len(table.columns)) if any(not isinstance(row[at], str) for row in table.rows)]
+        rows = [[cell if isinstance(cell, str) else f"{cell:,.10g}" for cell in row] for row in table.rows]
+        tilewright.report.print_listing(table.columns, rows, numbers, screen)
+    cost, energy = found.cost, tilewright.report.measured(found.cost.energy_pj, "pJ")
+    screen.print(f"\n{cost.latency_cycles:,} cycles ({cost.steady_cycles:,} steady, {cost.ramp_cycles:,} ramp), "
+                 f"{energy}, limited by {cost.bottleneck}; {100 * cost.utilisation:.1f} % of the compute units at work."
+                 "\n", markup=False, soft_wrap=True)
 
 
 def _evaluated(mapping: Path | tilewright.mapping.Mapping | None, dataflow: str | None, operator: "Operator",
@@ -146,12 +189,14 @@ def _as_json(found: "Evaluation") -> str:
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
-def _run_cases(place: str, reference: bool, rounds: bool) -> None:
+def _run_cases(place: str, others: tuple[object, ...], reference: bool, rounds: bool) -> None:
     from dataclasses import asdict
 
     from tilewright.api import case_cost
     from tilewright.interop import case_result
 
+    if any(given is not None for given in others):
+        raise InputError("--cases", "must stand alone (or with --reference or --rounds)")
     if reference and rounds:
         raise InputError("--rounds", "must come without --reference, which has no such machine")
 

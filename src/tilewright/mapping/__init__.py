@@ -37,10 +37,12 @@ if TYPE_CHECKING:
         FusedMapping,
         FusedNode,
         HeldTensor,
-        LinkAxis,
         SharedLoop,
         operations_of,
     )
+    from tilewright.mapping.fused_files import dump_fused, is_fused_file, load_fused
+    from tilewright.mapping.fused_legality import FusedViolation, fused_rooms, fused_violations
+    from tilewright.mapping.fused_networks import fused_group
     from tilewright.mapping.fused_turns import FusedTree, HeldWords, Turns, needed
     from tilewright.mapping.kept_spaces import KeptSets
     from tilewright.mapping.legality import Violation, is_legal, repair, smallest_mapping, violations
@@ -88,13 +90,13 @@ __all__ = [
     "FusedMapping",
     "FusedNode",
     "FusedTree",
+    "FusedViolation",
     "HeldTensor",
     "HeldWords",
     "KeptSets",
     "LaneUse",
     "Layout",
     "LevelLoops",
-    "LinkAxis",
     "Loop",
     "MapSpace",
     "Mapping",
@@ -122,6 +124,7 @@ __all__ = [
     "dataflow",
     "dataflow_constraints",
     "dump_constraints",
+    "dump_fused",
     "dump_mapping",
     "dump_space",
     "effective_pairs",
@@ -132,12 +135,17 @@ __all__ = [
     "flexion",
     "footprint_bits",
     "full_keeps",
+    "fused_group",
+    "fused_rooms",
+    "fused_violations",
     "held_bits",
+    "is_fused_file",
     "is_legal",
     "kept_tensors",
     "lane_use",
     "lanes",
     "load_constraints",
+    "load_fused",
     "load_mapping",
     "load_space",
     "needed",

@@ -52,26 +52,27 @@ def dump_mapping(mapping: Mapping, operator: Operator, accelerator: Accelerator 
 
     All three may also be what the record of a run holds of them.
     """
-    lines = [f"operator: {_quoted(getattr(operator, 'name', operator.kind))}"]
+    lines = [f"operator: {quoted(getattr(operator, 'name', operator.kind))}"]
     if accelerator is not None:
-        lines.append(f"accelerator: {_quoted(accelerator.name)}")
-    lines += [f"dimensions: {{{', '.join(f'{_quoted(d)}: {n}' for d, n in operator.dimensions)}}}", "levels:"]
+        lines.append(f"accelerator: {quoted(accelerator.name)}")
+    lines += [f"dimensions: {{{', '.join(f'{quoted(d)}: {n}' for d, n in operator.dimensions)}}}", "levels:"]
     for entry in mapping.levels:
-        lines.append(f"  - level: {_quoted(entry.level)}")
+        lines.append(f"  - level: {quoted(entry.level)}")
         if entry.keeps is not None:
-            lines.append(f"    keeps: [{', '.join(map(_quoted, entry.keeps))}]")
+            lines.append(f"    keeps: [{', '.join(map(quoted, entry.keeps))}]")
         if entry.loops:
-            lines.append(f"    loops: [{', '.join(map(_loop_text, entry.loops))}]")
+            lines.append(f"    loops: [{', '.join(map(loop_text, entry.loops))}]")
     return "\n".join(lines) + "\n"
 
 
-def _loop_text(loop: Loop | tuple[str, int, Literal["X", "Y"] | None]) -> str:
+def loop_text(loop: Loop | tuple[str, int, Literal["X", "Y"] | None]) -> str:
+    """Return a loop as mapping files write it."""
     if isinstance(loop, tuple):
         loop = Loop(*loop)
-    return f"{_quoted(loop.dimension + ('@' + loop.axis if loop.axis else ''))}: {loop.step}"
+    return f"{quoted(loop.dimension + ('@' + loop.axis if loop.axis else ''))}: {loop.step}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Return a name as YAML reads it back: quoted where it would be taken for something else (``N``, ``1e3``)."""
     plain = name.replace("_", "a").replace("@", "a").isalnum() and name[:1].isalpha()
     reserved = name.lower() in ("null", "true", "false", "yes", "no", "on", "off")

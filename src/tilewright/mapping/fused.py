@@ -7,32 +7,24 @@ from typing import Literal, TypeAlias
 
 from tilewright.base import InputError, text_html, unknown_name
 from tilewright.mapping.mapping import Mapping
-from tilewright.workload import Operator
-
-
-@dataclass(frozen=True)
-class LinkAxis:
-    """Which coordinate of a producer's result a reader needs: the sum of ``coefficient * dimension``, less ``padding``.
-
-    ``dimension`` is the producer's, those of ``terms`` are the reader's.
-    """
-
-    dimension: str
-    terms: tuple[tuple[str, int], ...]
-    padding: int = 0
+from tilewright.workload import AxisLink, Operator
 
 
 @dataclass(frozen=True)
 class FusedLink:
     """An intermediate tensor on its way: ``reader`` reads the result of ``producer`` as its tensor ``operand``.
 
-    Of dimensions of the result that no axis names, every turn of the reader needs all.
+    Parameters
+    ----------
+    axes
+        For dimensions of the result their coordinate, from dimensions of the reader. Of those left out every turn of
+        the reader needs all. Coordinates outside the result are padding, or of another link to the same operand.
     """
 
     producer: str
     reader: str
     operand: str
-    axes: tuple[LinkAxis, ...]
+    axes: tuple[tuple[str, AxisLink], ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +42,7 @@ class FusedGroup:
     Raises
     ------
     InputError
-        If names repeat, or a link names what there is not, runs backwards (a cycle), or brings an operand twice.
+        If names repeat, or a link names what there is not, or runs backwards (a cycle).
     """
 
     operators: tuple[Operator, ...]
@@ -60,7 +52,6 @@ class FusedGroup:
         names = [operator.name for operator in self.operators]
         if not names or len(set(names)) != len(names):
             raise InputError("group.operators", "must be some operators with distinct names", names)
-        brought: set[tuple[str, str]] = set()
         for at, link in enumerate(self.links):
             path = f"group.links[{at}]"
             producer, reader = self.operator(link.producer, path), self.operator(link.reader, path)
@@ -69,16 +60,12 @@ class FusedGroup:
                                  "Put operators into the order in which they run; a cycle has none")
             if link.operand not in [tensor.name for tensor in reader.operands]:
                 raise InputError(f"{path}.operand", f"must be an operand of {reader.name}", link.operand)
-            if (link.reader, link.operand) in brought:
-                raise InputError(f"{path}.operand", "must come from one operator", link.operand)
-            brought.add((link.reader, link.operand))
-            for axis in link.axes:
-                unknown = [name for name, _ in axis.terms if name not in reader.sizes]
-                if axis.dimension not in producer.output.dimensions or unknown:
-                    raise InputError(f"{path}.axes", f"must give dimensions of the result of {producer.name} by those "
-                                     f"of {reader.name}", f"{axis.dimension} by {', '.join(unknown) or 'known ones'}")
-                if any(coefficient < 1 for _, coefficient in axis.terms):
-                    raise InputError(f"{path}.axes.{axis.dimension}", "must have positive coefficients", axis.terms)
+            made = producer.output.dimensions
+            known = [dimension in made and all(digit.axis in reader.sizes for digit in axis.digits)
+                     for dimension, axis in link.axes]
+            if not all(known):
+                raise InputError(f"{path}.axes", f"must give dimensions of the result of {producer.name} by those of "
+                                 f"{reader.name}", link.axes[known.index(False)][0])
 
     def operator(self, name: str, path: str = "group.operators") -> Operator:
         """Return the operator called ``name``."""

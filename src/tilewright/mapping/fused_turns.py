@@ -17,7 +17,7 @@ from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping.fit import kept_tensors
 from tilewright.mapping.fused import FusedGroup, FusedLeaf, FusedLink, FusedMapping, FusedNode, HeldTensor, SharedLoop
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-from tilewright.workload import Operator
+from tilewright.workload import Digit, Operator
 
 Integers = NDArray[np.int64]
 Steps = tuple[tuple[str, int], ...]
@@ -62,12 +62,22 @@ def needed(link: FusedLink, sizes: dict[str, int], readers: Turns) -> Turns:
     count = len(readers)
     low = {name: np.zeros(count, dtype=np.int64) for name in sizes}
     end = {name: np.full(count, size, dtype=np.int64) for name, size in sizes.items()}
-    for axis in link.axes:
-        first = sum((times * readers.low[name] for name, times in axis.terms), start=np.zeros(count, dtype=np.int64))
-        last = sum((times * (readers.end[name] - 1) for name, times in axis.terms), start=np.zeros(count, np.int64))
-        low[axis.dimension] = np.clip(first - axis.padding, 0, sizes[axis.dimension])
-        end[axis.dimension] = np.clip(last - axis.padding + 1, 0, sizes[axis.dimension])
+    for name, axis in link.axes:
+        first = np.full(count, axis.offset, dtype=np.int64)
+        last = first.copy()
+        for digit in axis.digits:
+            ends = _digit_ends(digit, readers.low[str(digit.axis)], readers.end[str(digit.axis)] - 1)
+            first += digit.stride * ends[digit.stride < 0]
+            last += digit.stride * ends[digit.stride >= 0]
+        low[name], end[name] = np.clip(first, 0, sizes[name]), np.clip(last + 1, 0, sizes[name])
     return Turns(low, end)
+
+
+def _digit_ends(digit: Digit, first: Integers, last: Integers) -> tuple[Integers, Integers]:
+    """Return the least and largest value of a digit over places from ``first`` to ``last``."""
+    low, high = first // digit.divisor, last // digit.divisor
+    whole = low // digit.extent != high // digit.extent  # it starts over on the way
+    return np.where(whole, 0, low % digit.extent), np.where(whole, digit.extent - 1, high % digit.extent)
 
 
 def filled(boxes: Turns) -> NDArray[np.bool_]:
@@ -203,7 +213,8 @@ class FusedTree:
     def carried(self, node: FusedNode) -> dict[str, tuple[tuple[str, int] | None, ...]]:
         """Return for each operator of a node what each shared loop is in it: dimension and step, None if nothing.
 
-        A loop is carried from a reader to its producer along the first link that leads on.
+        A loop is carried from a reader to its producer along the first link that leads on. Of an axis that was merged
+        it becomes the part which its step moves.
         """
         if id(node) not in self._carried:
             found: dict[str, tuple[tuple[str, int] | None, ...]] = {
@@ -217,8 +228,10 @@ class FusedTree:
 
     @staticmethod
     def _first(links: list[FusedLink], loops: list[tuple[str, int] | None]) -> tuple[str, int] | None:
-        return next(((axis.dimension, times * loop[1]) for link, loop in zip(links, loops, strict=True)
-                     if loop is not None for axis in link.axes for name, times in axis.terms if name == loop[0]), None)
+        return next(((name, abs(digit.stride) * -(-loop[1] // digit.divisor))
+                     for link, loop in zip(links, loops, strict=True) if loop is not None
+                     for name, axis in link.axes for digit in axis.digits
+                     if digit.axis == loop[0] and digit.divisor <= loop[1] < digit.divisor * digit.extent), None)
 
     def shared(self, name: str, down_to: FusedNode | None = None) -> tuple[SharedLoop, ...]:
         """Return the shared loops of an operator, in its own dimensions, down to a node; none of what runs again."""

@@ -78,10 +78,10 @@ class _Walker:
         for link in self.group.links:
             if link.producer == name and link.reader in node.names:
                 inside = self.carried(node, at, link.reader)
-                for axis in link.axes if inside else ():
-                    for dimension, times in axis.terms:
-                        if inside and dimension == inside[0]:
-                            return axis.dimension, times * inside[1]
+                for dimension, axis in link.axes if inside else ():
+                    for digit in axis.digits:
+                        if inside and digit.axis == inside[0] and 0 < inside[1] // digit.divisor < digit.extent:
+                            return dimension, abs(digit.stride) * ceil(inside[1] / digit.divisor)
         return None
 
     def shared(self, name: str, until: FusedNode) -> list[tuple[str, Loop]]:
@@ -153,11 +153,12 @@ class _Walker:
     def asked(self, link: FusedLink, reader: Box) -> Box | None:
         """Return the box of a result that a box of the reader needs; None if that is nothing."""
         box = {name: range(size) for name, size in self.group.operator(link.producer).dimensions}
-        for axis in link.axes:
-            first = sum(times * reader[name][0] for name, times in axis.terms) - axis.padding
-            last = sum(times * reader[name][-1] for name, times in axis.terms) - axis.padding
-            size = len(box[axis.dimension])
-            box[axis.dimension] = range(max(first, 0), min(last + 1, size))
+        for dimension, axis in link.axes:
+            first = last = axis.offset
+            for digit in axis.digits:
+                values = {digit.stride * (place // digit.divisor % digit.extent) for place in reader[str(digit.axis)]}
+                first, last = first + min(values), last + max(values)
+            box[dimension] = range(max(first, 0), min(last + 1, len(box[dimension])))
         return box if all(len(part) for part in box.values()) else None
 
     def replay(self, node: FusedNode) -> list[tuple[int, str, Box]]:

@@ -1,0 +1,69 @@
+"""``tilewright evaluate`` of fused groups: what is shown, and what is wrong in one line."""
+
+import json
+
+import pytest
+
+PLAN = """network: resnet18
+groups:
+  - held: {layer1.0.conv1: GLB, layer1.0.relu1: GLB}
+    tree:
+      levels: [{level: DRAM, loops: [P: 4]}]
+      parts:
+        - operator: layer1.0.conv1
+          steps: {P: 1}
+          levels: [{level: GLB, loops: [C: 1, K: 1, Q: 1]}, {level: Spads, loops: [R: 1, S: 1]}]
+        - {operator: layer1.0.relu1, steps: {X2: 1}}
+        - operator: layer1.0.conv2
+          levels: [{level: GLB, loops: [C: 1, K: 1, Q: 1, P: 1]}, {level: Spads, loops: [R: 1, S: 1]}]
+"""
+
+
+@pytest.fixture
+def run(tilewright, tmp_path):
+    def evaluate(text, *options, network="resnet18"):
+        path = tmp_path / "plan.yaml"
+        path.write_text(text)
+        return tilewright("evaluate", path, "--network", network, "--arch", "eyeriss", *options)
+
+    return evaluate
+
+
+def test_a_plan_is_shown_and_written_as_json(run, tmp_path):
+    place = tmp_path / "plan.json"
+    found = run(PLAN, "--json", str(place))
+    assert found.code == 0, found.err
+    for text in ("DRAM for layer1.0.conv2.P: 4", "layer1.0.relu1, X2: 1 -> GLB", "What lives in", "limited by"):
+        assert text in found.out
+    (group,) = json.loads(place.read_text())["groups"]
+    assert group["legal"]
+    counts = {(row["operator"], row["memory"], row["tensor"]): row for row in group["cost"]["counts"]}
+    assert ("layer1.0.relu1", "DRAM", "0") not in counts
+    assert counts["layer1.0.conv1", "DRAM", "I"]["reads"] == 64 * 58 * 58  # each word of the padded input once
+    assert group["cost"]["made"] == {name: 1.0 for name in group["operators"]}
+
+
+def test_a_plan_that_does_not_fit_is_illegal_and_says_what_would(run):
+    found = run(PLAN.replace("P: 4", "P: 8"))
+    assert found.code == 1
+    assert "let the shared loop over layer1.0.conv2.P have a step of 4" in found.out
+
+
+@pytest.mark.parametrize(("old", "new", "told"), [
+    ("layer1.0.relu1, s", "layer1.0.relu9, s", "Did you mean"),
+    ("level: DRAM", "level: DRUM", "must be a level of eyeriss"),
+    ("loops: [P: 4]", "loops: [Z: 4]", "must give dimensions of layer1.0.conv2"),
+    ("conv1: GLB", "conv7: GLB", "must be a known operator"),
+    ("- operator: layer1.0.conv2", "- operator: layer1.0.conv1", "must have each operator once"),
+    ("groups:", "groups: [", "must be YAML"),
+])
+def test_what_is_wrong_is_one_error(run, old, new, told):
+    found = run(PLAN.replace(old, new))
+    assert found.code == 2
+    assert told in found.err
+    assert len(found.err.splitlines()) == 1
+
+
+def test_a_plan_of_another_network_and_options_that_it_cannot_have_are_errors(run):
+    assert run(PLAN, network="vgg16").code == 2
+    assert run(PLAN, "--layer", "layer1.0.conv1").code == 2
