@@ -17,13 +17,16 @@ Extent = int | list[int]
 
 @layer("conv")
 class Conv:
-    """A convolution, followed by its activation where there is one; ``tied`` weights are those of another layer."""
+    """A convolution, followed by its activation where there is one; ``tied`` weights are those of another layer.
+
+    ``padding`` is the same all round, one of each axis, or ``[before, after]`` of each.
+    """
 
     name: str
     out: int
     kernel: Extent
     stride: Extent = 1
-    padding: Extent = 0
+    padding: Extent | list[tuple[int, int]] = 0
     dilation: Extent = 1
     groups: int = 1
     activation: str = ""

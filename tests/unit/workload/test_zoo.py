@@ -106,6 +106,17 @@ def stable_diffusion(attention: bool = True) -> int:
     return ends + plain + between + sum(block(*one) + transformer(*one[1:]) for one in blocks)
 
 
+def on_images(side: int, channels: int, *stacks: tuple[tuple[int, int], ...]) -> int:
+    """Convolutions (channels, kernel) that keep their size, in stacks; each stack is followed by a halving."""
+    total = 0
+    for stack in stacks:
+        for out, kernel in stack:
+            total += channels * out * side * side * kernel * kernel
+            channels = out
+        side = max(1, side // 2)
+    return total
+
+
 # Nobody published a total of multiply-accumulates for these: the total follows from the configuration in the source.
 DERIVED = {
     "xlm": encoder(12, 2048, 8192, 512),
@@ -120,6 +131,16 @@ DERIVED = {
     "albert": encoder(12, 768, 3072, 512) + 512 * 128 * 768 + 768 * 768,
     "mobilebert": 24 * (512 * (2 * 512 * 128 + 2 * 128 * 128 + 512 * 128 + 128 * 128 + 8 * 128 * 512 + 128 * 512)
                         + 2 * 512 * 512 * 128) + 512 * 384 * 512,
+    "minerva": layers(784, 256, 256, 256, 10),
+    "lenet5": 9 * 32 * 26 * 26 + 9 * 32 * 32 * 24 * 24 + layers(4608, 128, 10),
+    "cnn10": on_images(32, 3, ((32, 3), (32, 3)), ((64, 3), (64, 3))) + layers(4096, 512, 10),
+    "vgg-cifar10": on_images(32, 3, ((64, 3),) * 2, ((128, 3),) * 2, ((256, 3),) * 3, ((512, 3),) * 3)
+    + layers(2048, 512, 10),
+    "elu": on_images(32, 3, ((192, 5),), ((192, 1), (240, 3)), ((240, 1), (260, 2)), ((260, 1), (280, 2)),
+                     ((280, 1), (300, 2)), ((300, 1), (100, 1))),
+    "large-elu": on_images(
+        32, 3, ((384, 3),), ((384, 1), (384, 2), (640, 2), (640, 2)), ((640, 1), (768, 2), (768, 2), (768, 2)),
+        ((768, 1), (896, 2), (896, 2)), ((896, 3), (1024, 2), (1024, 2)), ((1024, 1), (1152, 2), (1152, 1), (100, 1))),
     "whisper-tiny": whisper(4, 384, 448),
     "whisper-base": whisper(6, 512, 448),
     "stable-diffusion-1.5": stable_diffusion(),
