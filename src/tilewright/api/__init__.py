@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
     from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused
+    from tilewright.api.fusing import FUSION_SPACES, FusedAttention, fuse
     from tilewright.api.inputs import (
         load_accelerator,
         load_design_space,
@@ -47,10 +48,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAPPER",
+    "FUSION_SPACES",
     "AllocationRun",
     "Broken",
     "DesignRun",
     "Evaluation",
+    "FusedAttention",
     "FusedEvaluation",
     "JobPlan",
     "LayersRun",
@@ -80,6 +83,7 @@ __all__ = [
     "evaluate_fused",
     "explore",
     "flexibility",
+    "fuse",
     "load_accelerator",
     "load_design_space",
     "load_mapping",

@@ -20,6 +20,7 @@ from tilewright.fusion.flat.dataflows import (
     table_words,
 )
 from tilewright.fusion.flat.machines import FlatMachine, flat_machine
+from tilewright.fusion.flat.networks import AttentionFusion, FusionGoal, fuse_attention
 from tilewright.fusion.flat.rerun import RerunCost, RerunPlan, rerun_best, rerun_cost
 from tilewright.fusion.flat.search import (
     FLAT_OBJECTIVES,
@@ -41,9 +42,11 @@ __all__ = [
     "AttentionBlock",
     "AttentionBound",
     "AttentionCost",
+    "AttentionFusion",
     "AttentionPlan",
     "DataflowCost",
     "FlatMachine",
+    "FusionGoal",
     "PlanCosts",
     "Product",
     "RerunCost",
@@ -58,6 +61,7 @@ __all__ = [
     "flat_block",
     "flat_machine",
     "forced_words",
+    "fuse_attention",
     "fused_costs",
     "fused_space",
     "other_products",

@@ -1,0 +1,78 @@
+"""Which operators of a network run together: spaces of fused plans by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright.report
+from tilewright.api.flags import command_line, takes
+from tilewright.api.fuse_options import FuseOptions
+from tilewright.api.inputs import load_accelerator, load_network, name_of
+from tilewright.api.sheets import OnSheet
+from tilewright.base import InputError, Registry
+from tilewright.fusion.flat import AttentionFusion, FusionGoal, flat_machine, fuse_attention
+from tilewright.hardware import parse_bytes
+from tilewright.workload import Graph
+
+FUSION_SPACES: Registry[Callable[[FuseOptions, Graph], OnSheet]] = Registry("space of fused plans")
+"""By name, what plans a network in a space: from what is asked for, and the network."""
+
+
+@dataclass(frozen=True, repr=False)
+class FusedAttention(OnSheet):
+    """The attentions of a network, planned."""
+
+    found: AttentionFusion
+    network: str
+    command: str
+
+    @property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.attention_sheet(self.found, self.network, self.command)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return dict(tilewright.report.attention_tree(self.found, self.network, self.command))
+
+
+@takes(FuseOptions, raises=", or no plan fits the machine")
+def fuse(asked: FuseOptions) -> OnSheet:
+    """Return which operators of a network are best run together, in what tiles, and what that saves.
+
+    Examples
+    --------
+    >>> run = fuse("bert-base:sequence=4096", "flat-edge")
+    >>> run.found.plans[0].online, run.found.gap < 0.01
+    (True, True)
+    """
+    return FUSION_SPACES.get(asked.space)(asked, load_network(asked.network, _bound(asked) or None))
+
+
+@FUSION_SPACES.register("flat")
+def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
+    if not isinstance(asked.arch, str) and isinstance(asked.arch, Sequence):
+        raise InputError("--arch", "must be given once", ", ".join(map(str, asked.arch)))
+    machine = flat_machine(load_accelerator(asked.arch), capacity_bytes=_room(asked.memory), clock_mhz=asked.clock,
+                           word_bits=asked.word_bits)
+    goal = FusionGoal(asked.within, asked.objective, asked.softmax, asked.causal)
+    found = fuse_attention(graph, machine, goal)
+    command = command_line("fuse", FuseOptions, {
+        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "bind": _bound(asked)})
+    return FusedAttention(found, graph.name, command)
+
+
+def _bound(asked: FuseOptions) -> dict[str, int | str]:
+    """Return the sizes of dynamic dimensions, and the phase where one is named."""
+    return {**(asked.bind or {}), **({"phase": asked.phase} if asked.phase else {})}
+
+
+def _room(text: str | None) -> float | None:
+    """Read a size in bytes."""
+    if text is None:
+        return None
+    try:
+        return float(parse_bytes(text))
+    except ValueError as error:
+        raise InputError("--memory", str(error), text, "For example 512KiB") from None
