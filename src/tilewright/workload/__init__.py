@@ -55,6 +55,7 @@ from tilewright.workload.plain import dump_operators, operators_graph
 from tilewright.workload.sketch import EXPERTS, LAYERS
 from tilewright.workload.table import read_table, table_graph
 from tilewright.workload.tensors import NetworkTensor, Read, TensorGraph, TensorLink, result_shape, tensor_graph
+from tilewright.workload.unrolled import unrolled
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT, vector_kind
 
 __all__ = [
@@ -115,6 +116,7 @@ __all__ = [
     "tensor_graph",
     "transposed_convolution",
     "unique_operators",
+    "unrolled",
     "vector_kind",
     "whole",
     "with_densities",

@@ -144,7 +144,7 @@ class Embedding:
     shared: bool = False
 
     def __call__(self, s: Sketch, x: Value) -> Value:
-        rows = [s.table(f"{self.name}.{index}", 0 if self.shared else entries, (self.positions, self.width))
+        rows = [s.table(f"{self.name}.{index}", entries, (self.positions, self.width), shared=self.shared)
                 for index, entries in enumerate(self.tables)]
         return s.vector("add", rows[0], f"{self.name}.add", *rows[1:]) if len(rows) > 1 else rows[0]
 
@@ -342,7 +342,7 @@ class Recurrent:
         for direction in ("forward", "backward")[:self.directions]:
             part = f"{layer}.{direction}" if self.directions > 1 else layer
             given = s.linear(x, f"{part}.input", wide, steps=steps if self.stepwise else 1)
-            state = s.linear(Value(given.name, (steps, self.hidden)), f"{part}.state", wide, steps=steps)
+            state = s.recurrence(given, part, self.hidden)
             ends.append(s.cell(f"{self.cell}_cell", [given, state], f"{part}.cell", self.hidden))
         if len(ends) == 1:
             return ends[0]

@@ -1,5 +1,6 @@
 """A network drawn layer by layer: keeps track of shapes and of who reads whom, and ends as a `Graph`."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -18,6 +19,7 @@ from tilewright.workload.links import (
     composed,
     extents,
     operand_view,
+    permuted,
     related,
     reshaped,
     result_view,
@@ -215,6 +217,15 @@ class Sketch:
         seen = [first, *(same(full)[:len(other.shape) + 1] for other in others)]
         return self._add(node, x.shape, self._reads((x, *others), seen, space), space)
 
+    def recurrence(self, given: Value, part: str, hidden: int) -> Value:
+        """Add the product of a recurrent layer's state, once for each position of what is ``given`` by its input."""
+        steps, wide = given.shape
+        operator = linear(self._free(f"{part}.state"), rows=self.batch, in_features=hidden, out_features=wide)
+        kept, weights = (extents(operator, tensor) for tensor in operator.operands)
+        reads = [Operand(f"{part}.cell.hidden", "I", kept, "state", same(kept)),
+                 Operand(f"{operator.name}.W", "W", weights, "weights", same(weights))]
+        return self._add(MacNode(operator, (given.name,), steps), (steps, wide), reads)
+
     def cell(self, kind: str, gates: Sequence[Value], name: str, hidden: int) -> Value:
         """Add the vector work of a recurrent cell, one run for each position of its ``gates``."""
         steps = gates[0].shape[0]
@@ -301,13 +312,16 @@ class Sketch:
         cache = replace(self._state(node.name, *shape), view=same(full))
         return self._add(node, shape, [*self._reads([x], [placed], full), cache], full)
 
-    def table(self, name: str, entries: int, shape: tuple[int, int]) -> Value:
-        """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding)."""
+    def table(self, name: str, entries: int, shape: tuple[int, int], *, shared: bool = False) -> Value:
+        """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding).
+
+        A ``shared`` table belongs to another layer.
+        """
         words = self.batch * prod(shape)
         node = DataMovement(self._free(name), "embedding", words, words,
-                            attributes=(("parameters", entries * shape[1]),))
+                            attributes=(("parameters", 0 if shared else entries * shape[1]),))
         rows = Operand(f"{node.name}.table", "0", (entries, shape[1]), "weights")
-        return self._add(node, shape, [rows] if entries else [])
+        return self._add(node, shape, [self._tied(rows) if shared else rows])
 
     def unmodelled(self, x: Value, node: Unmodelled, shape: tuple[int, ...]) -> Value:
         """Add a node that is only named (its inputs are ``x``)."""
@@ -331,9 +345,23 @@ class Sketch:
         computed = dict(operator.attributes).get("weights") == "activations"
         for tensor in operator.operands[len(values):]:
             around = extents(operator, tensor)
-            reads.append(Operand(f"{operator.name}.{tensor.name}", tensor.name, around,
-                                 "input" if computed else "weights", same(around)))
+            mine = Operand(f"{operator.name}.{tensor.name}", tensor.name, around, "input" if computed else "weights",
+                           same(around))
+            reads.append(self._tied(mine) if dict(operator.attributes).get("weights") == "tied" else mine)
         return self._add(MacNode(operator, (), count, note), shape, reads)
+
+    def _tied(self, mine: Operand) -> Operand:
+        """Return weights that belong to another layer.
+
+        That is one of the same name but for its first number (``rpn2.conv`` and ``rpn1.conv``), or else a table of as
+        many words; weights of their own where there is none.
+        """
+        known = (one for node in self._nodes if node.edges for one in node.edges.reads if one.kind == "weights")
+        others = [one for one in known if one.shape and mine.shape and prod(one.shape) == prod(mine.shape)]
+        like = [one for one in others if _plain(one.tensor) == _plain(mine.tensor)]
+        found = next(iter([*like, *(one for one in others if one.tensor.endswith(".table"))]), mine)
+        turned = permuted(found.shape or (), (1, 0)) if found.shape == (mine.shape or ())[::-1] else None
+        return replace(mine, tensor=found.tensor, view=mine.view if found.shape == mine.shape else turned)
 
     def _reads(self, values: Sequence[Value], seen: Sequence[View | None] = (), space: Sequence[int] = (),
                name: str = "") -> list[Operand]:
@@ -363,7 +391,7 @@ class Sketch:
         if isinstance(node, MacNode):
             seen = result_view(node.operator, made) if node.count == 1 else None
         result = Result(node.name, made, reads[-1].tensor if node.kind == "append" else "", view=seen)
-        inputs = tuple(dict.fromkeys(one.tensor for one in reads if one.shape is None))
+        inputs = node.inputs or tuple(dict.fromkeys(one.tensor for one in reads if one.shape is None))
         self._nodes.append(replace(node, inputs=inputs, edges=Edges(tuple(reads), (result,), space)))
         found = Value(node.name, shape, made=made, view=same(made))
         self.values[node.name] = found
@@ -372,6 +400,11 @@ class Sketch:
     def _free(self, name: str) -> str:
         """Return ``name``, numbered if it is taken."""
         return free_name(name, self.values)
+
+
+def _plain(name: str) -> str:
+    """Return a name without its first number."""
+    return re.sub(r"\d+", "", name, count=1)
 
 
 def _each(value: Sizes, rank: int) -> tuple[int, ...]:

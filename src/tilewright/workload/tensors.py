@@ -210,18 +210,19 @@ def tensor_graph(graph: Graph) -> TensorGraph:
     """
     drafts: dict[str, _Draft] = {}
     taken: set[str] = set()
-    known = list(_edges(graph))
-    for node, edges in known:
+    known = dict(known_edges(graph))
+    for node, edges in zip(graph.nodes, known.values(), strict=True):
         for operand in edges.reads:
             if operand.tensor not in drafts:
                 drafts[operand.tensor] = _Draft(_free(_named(node, operand), taken), node, operand)
             drafts[operand.tensor].reads.append(Read(node.name, operand.name, operand.view))
         for index, result in enumerate(edges.makes):
-            wanted = node.name if index == 0 else f"{node.name}.{index}"
+            state = result.name.endswith(".state") and f"{node.name}.state"
+            wanted = node.name if index == 0 else state or f"{node.name}.{index}"
             drafts[result.name] = _Draft(_free(wanted, taken), node, result)
-    renamed = {node.name: replace(
+    renamed = {node: replace(
         edges, reads=tuple(replace(one, tensor=drafts[one.tensor].name) for one in edges.reads),
-        makes=tuple(replace(one, name=drafts[one.name].name) for one in edges.makes)) for node, edges in known}
+        makes=tuple(replace(one, name=drafts[one.name].name) for one in edges.makes)) for node, edges in known.items()}
     return TensorGraph(graph, {draft.name: draft.tensor(drafts) for draft in drafts.values()}, renamed)
 
 
@@ -247,14 +248,14 @@ class _Draft:
                              holder.name, leaves)
 
 
-def _edges(graph: Graph) -> Iterator[tuple[Node, Edges]]:
-    """Give every node with its edges; those that nobody knows as the nodes that it reads suggest."""
+def known_edges(graph: Graph) -> Iterator[tuple[str, Edges]]:
+    """Give every node's name with its edges; those that nobody knows as the nodes that it reads suggest."""
     made: dict[str, Result] = {}
     for node in graph.nodes:
         edges = node.edges or _suggested(node, made)
         if edges.makes:
             made[node.name] = edges.makes[0]
-        yield node, edges
+        yield node.name, edges
 
 
 def _suggested(node: Node, made: Mapping[str, Result]) -> Edges:

@@ -13,6 +13,7 @@ from tilewright.workload import (
     matmul,
     table_graph,
     tensor_graph,
+    unrolled,
     zoo,
 )
 
@@ -27,7 +28,8 @@ def test_every_node_reads_and_makes_tensors_of_its_words(name):
     for node in found.graph.nodes:
         (made,) = found.made_by(node.name)
         assert made.name == node.name
-        assert set(node.inputs) <= {tensor.producer for _, tensor in found.read_by(node.name)}
+        read = {tensor.producer for _, tensor in found.read_by(node.name)}
+        assert set(node.inputs) <= read or node.name.endswith(".state")  # which adds to what it follows
         if isinstance(node, MacNode):
             assert made.words == node.count * node.operator.output.words(node.operator.sizes, box=True)
             assert [operand for operand, _ in found.read_by(node.name)] == [t.name for t in node.operator.operands]
@@ -105,3 +107,34 @@ def test_links_pass_what_only_moves_words():
 def test_rows_of_softmax_are_read_whole():
     axes = link("bert-base", "layer.0.attention.scale", "layer.0.attention.softmax", "0").axes
     assert [digit.axis for axis in (1, 2) for digit in axes[axis].digits] == [1, 3]
+
+
+@pytest.mark.parametrize("name", sorted({*zoo.names()} - {"transformer-xl"}))
+def test_weights_are_as_many_words_as_the_network_has(name):
+    graph = zoo.load(name)
+    assert sum(t.words for t in tensor_graph(graph).tensors.values() if t.kind == "weights") == graph.weight_words
+
+
+@pytest.mark.parametrize(("network", "reader", "weights"), [
+    ("gpt2", "lm_head", "embedding.0.table"), ("albert", "layer.5.ff1", "layer.0.ff1.W"),
+    ("faster-rcnn", "rpn3.class", "rpn1.class.W"),
+])
+def test_tied_weights_are_those_of_another_layer(network, reader, weights):
+    found = dict(tensor_graph(zoo.load(network)).read_by(reader))["W"]
+    assert (found.name, found.reads[0].node != reader) == (weights, True)
+
+
+def test_unrolled_steps_read_what_the_step_before_made():
+    rolled = zoo.load("gnmt:source=4,target=3")
+    graph = unrolled(rolled)
+    assert (graph.macs, graph.weight_words) == (rolled.macs, rolled.weight_words)
+    assert {getattr(node, "count", 1) for node in graph.nodes} == {1}
+    found = tensor_graph(graph)
+    assert readers(found, "encoder2.cell[1]") == [("encoder2.state[2]", "I"), ("encoder3.input", "I"),
+                                                  ("encoder3_residual", "1")]
+    assert readers(found, "encoder2.cell[1].state") == [("encoder2.cell[2]", "state")]
+    assert readers(found, "encoder2.cell.hidden") == [("encoder2.state[0]", "I")]
+    weights = dict(found.read_by("encoder2.state[3]"))["W"]
+    assert [read.node for read in weights.reads] == [f"encoder2.state[{step}]" for step in range(4)]
+    assert sum(one.words for one in found.made_by("encoder2.cell[0]")[:1]) * 4 == tensor_graph(
+        rolled).tensors["encoder2.cell"].words
