@@ -26,7 +26,7 @@ class Walk:
         self.attention, self.plan, self.kept = attention, plan, kept
         self.words = dict.fromkeys(("Q", "K", "V", "O", "logits"), 0)
         self.has = {"Q": (None, set()), "K": (None, set()), "V": (None, set())}
-        self.out, self.made, self.most_pairs, self.pairs = None, {}, 0, 0
+        self.out, self.made, self.pairs, self.room = None, {}, 0, 0
         self.cycles = {}
         self.walk()
 
@@ -84,12 +84,21 @@ class Walk:
                 self.words["O"] += (a.width + 2) * len(rows)
             self.out = i
         self.made[i] = self.made.get(i, 0) + 1
+        self.room = max(self.room, self.live(len(rows), len(keys)))
         pairs = len(rows) * len(keys)
         self.pairs += pairs
-        self.most_pairs = max(self.most_pairs, pairs)
         if plan["keys"] >= a.keys:
             self.words["logits"] += 2 * max(0, pairs - self.kept)
         self.count(len(rows), len(keys))
+
+    def live(self, rows, keys):
+        """Return the words on the chip in a visit: what comes from DRAM or goes there twice, the logits once."""
+        a, plan = self.attention, self.plan
+        streams = rows * a.depth + min(keys, plan["key_chunk"]) * a.depth
+        streams += min(keys, plan["value_chunk"]) * a.width + rows * a.width
+        leave = plan["keys_outer"] and plan["rows"] < a.rows
+        statistics = 2 * rows * (2 if leave else 1) if plan["keys"] < a.keys else 0
+        return 2 * streams + rows * keys + statistics
 
     def count(self, rows, keys):
         """Step an array through a visit, strip by strip, in each stationarity of both products."""
@@ -145,7 +154,7 @@ def test_fused_plans_move_and_hold_what_a_literal_walk_does():
         assert {name: int(words[0]) for name, words in costs.words.items()} == {
             name: a.instances * words for name, words in walked.words.items()}
         assert costs.legal[0] and costs.footprint_words[0] == need
-        assert walked.most_pairs <= plan["rows"] * plan["keys"]
+        assert walked.room <= need and (a.causal or walked.room == need)
         best = sum(min(cycles for name, cycles in walked.cycles.items() if name[0] == one_of) for one_of in "LA")
         assert costs.compute_cycles[0] == a.instances * best
         spilled += walked.words["logits"] > 0

@@ -45,7 +45,7 @@ def _plans(found: AttentionFusion) -> Table:
         "Attention", "Times", "Instances x rows x keys", "Plan", "Tile", "Cycles", "Bound (cycles)", "Gap", "Speedup",
         "Used", "Buffer (B)", "Energy (J)"), tuple(rows), (
         "Gap: cost of the objective over what no plan can beat. Speedup: over the best plan that is not fused. Of "
-        "plans that cost the same the one of the least buffer is taken.",
+        "plans that cost the same the fastest is taken, then the one of the least buffer.",
         "Rows are positions times the heads that share keys.") + ((
             "Masked tiles are left out; of the others all pairs are worked on.",) if found.goal.causal else ()))
 

@@ -93,6 +93,19 @@ def test_of_unfused_plans_edp_is_least_over_pairs():
     assert best_plan(attention, machine, "flex", "edp").cost.value("edp") == pytest.approx(every.min())
 
 
+@pytest.mark.parametrize("machine", [EDGE, CLOUD], ids=["edge", "cloud"])
+def test_flash_attention_is_found_where_words_of_dram_count(machine):
+    """Rows outside, keys inside: queries and outputs move once, keys and values once for each tile of rows."""
+    attention = flat_block("BERT", 65536).attention
+    plan = best_plan(attention, machine, objective="dram")
+    (tile,) = plan.parts
+    assert plan.online and not tile.keys_outer and tile.keys < attention.keys
+    one = attention.instances * attention.rows * attention.depth
+    passes = -(-attention.rows // tile.rows)
+    assert plan.cost.words == {"Q": one, "K": passes * one, "V": passes * one, "O": one, "logits": 0}
+    assert plan.cost.footprint_words > 0.75 * machine.capacity_words or passes == 2
+
+
 def test_a_softmax_on_the_vector_unit_takes_time_and_a_second_tile_hides_it():
     attention = flat_block("BERT", 1024).attention
     free, slow = (best_plan(attention, EDGE, softmax=softmax) for softmax in ("free", "vector"))

@@ -76,6 +76,10 @@ class AttentionCost:
         return {"latency": self.latency_cycles, "energy": self.energy_pj, "dram": float(self.dram_words),
                 "edp": self.energy_pj * self.latency_cycles}[objective]
 
+    def order(self, objective: FlatObjective) -> tuple[float, ...]:
+        """Return what is compared: the objective, then cycles, then footprint, then words of DRAM."""
+        return self.value(objective), self.latency_cycles, self.footprint_words, self.dram_words
+
 
 @dataclass(frozen=True)
 class AttentionPlan:
@@ -110,7 +114,7 @@ class AttentionPlan:
 
 def best_plan(attention: Attention, machine: FlatMachine, space: Space = "online",
               objective: FlatObjective = "latency", softmax: Softmax = "free") -> AttentionPlan:
-    """Return the best plan of a space; of equal ones the one of the least footprint, then of the fewest words.
+    """Return the best plan of a space; of equal ones the fastest, then the one of the least footprint.
 
     Every pair of the sides that `sides` names is tried, in both orders, keys and values held or streaming. TilePlans of
     several instances are left out: instances share no words, so such a tile takes more room and saves none.
@@ -140,7 +144,7 @@ def best_plan(attention: Attention, machine: FlatMachine, space: Space = "online
         raise InputError("capacity", f"must hold a row of queries, one of keys and what they make: {least} words",
                          f"{machine.capacity_words} words", "Give a larger buffer")
     bound = attention_bound(attention, machine, softmax)
-    parts, cost = min(found, key=lambda each: (each[1].value(objective), each[1].footprint_words, each[1].dram_words))
+    parts, cost = min(found, key=lambda each: each[1].order(objective))
     return AttentionPlan(attention, parts, cost, bound, objective)
 
 
@@ -192,7 +196,7 @@ def _unfused(attention: Attention, machine: FlatMachine, objective: FlatObjectiv
         tried = [[best] if (best := _best(costs, objective)) is not None else [] for costs in both]
     pairs = [((_plan(tiles, one, "L"), _plan(tiles, other, "A")), _after(_cost(both[0], one), _cost(both[1], other)))
              for one in tried[0] for other in tried[1]]
-    return min(pairs, key=lambda pair: (pair[1].value(objective), pair[1].footprint_words), default=None)
+    return min(pairs, key=lambda pair: pair[1].order(objective), default=None)
 
 
 def _values(costs: PlanCosts, objective: FlatObjective) -> Floats:
@@ -204,7 +208,7 @@ def _values(costs: PlanCosts, objective: FlatObjective) -> Floats:
 def _best(costs: PlanCosts, objective: FlatObjective) -> int | None:
     """Return the place of the best plan, or nothing where none is legal."""
     values = _values(costs, objective)
-    first = int(np.lexsort((costs.dram_words, costs.footprint_words, values))[0])
+    first = int(np.lexsort((costs.dram_words, costs.footprint_words, costs.latency_cycles, values))[0])
     return first if np.isfinite(values[first]) else None
 
 
