@@ -10,8 +10,10 @@ off those figures, the authors' code was not at hand:
   rows where they are staged, else N / a times. With weights stationary, queries come once, keys and values once for
   each tile of rows.
 - Logits that are not staged are written once, N / d, and read d / a times, at least once.
-- The share of the live footprint beyond the buffer adds, with outputs stationary, (2 + d / a) N / d and, where outputs
-  are staged, 1; with weights stationary 6 (d / a) N / d.
+- The share of the live footprint beyond the buffer adds what the array asks of the buffer for queries, N / a times, for
+  logits, and for partial sums. With outputs stationary logits are written once and read d / a times, at least once, and
+  staged outputs are written once; with weights stationary logits are written and read d / a times as sums and read as
+  often again, at least once each, and sums of outputs are written and read N / a times.
 - Footprint: with outputs stationary, tiles of a x d of four tensors, twice, and staged logits once; with weights
   stationary, staged queries, tiles of a x a of three tensors, and outputs a wide, twice, with logits once where they
   are staged, else a tile of them, twice. Staged operands take their rows instead of a tile.
@@ -71,8 +73,10 @@ def rerun_cost(attention: Attention, machine: FlatMachine, plan: RerunPlan) -> R
         once = 1.0 if name == "Q" else attention.rows / rows
         return once if plan.weights_stationary or name in plan.staged else keys / side
 
-    tensors = 1.0 + sum(map(comes, "QKV")) + (0 if plan.fused else logits * (1 + max(1.0, passes)))
-    spilled = 6 * passes * logits if plan.weights_stationary else (2 + passes) * logits + ("O" in plan.staged)
+    again = max(1.0, passes)
+    tensors = 1.0 + sum(map(comes, "QKV")) + (0 if plan.fused else logits * (1 + again))
+    spilled = keys / side + (logits * 3 * again + 2 * keys / side if plan.weights_stationary else
+                             logits * (1 + again) + ("O" in plan.staged))
     moved = machine.word_bytes * attention.instances * attention.rows * depth * (tensors + (1 - buffered) * spilled)
     clock = machine.clock_mhz * 1e6
     ideal = attention.macs / machine.elements / clock
