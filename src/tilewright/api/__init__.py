@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         pick_operator,
         refuse_density,
     )
+    from tilewright.api.micro_batching import MicroBatchRun
     from tilewright.api.packing import PackingRun, pack
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
@@ -58,6 +59,7 @@ __all__ = [
     "JobPlan",
     "LayersRun",
     "MachineSweep",
+    "MicroBatchRun",
     "Option",
     "PackingRun",
     "Pipeline",

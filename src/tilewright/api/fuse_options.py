@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tilewright.api.flags import again, option
-from tilewright.api.options import OnMachine, SpaceOptions
+from tilewright.api.options import NetworkOptions, OnMachine, SearchOptions, SpaceOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tilewright.api.options import Scalar
+    from tilewright.jobs import Observer, Stop
+    from tilewright.search import Budget
 
 FuseGoals = Literal["latency", "energy", "edp", "dram"]
 Softmaxes = Literal["free", "vector"]
@@ -17,13 +24,24 @@ Within = Literal["flex", "flat", "online"]
 
 @dataclass(frozen=True)
 class FuseOptions(OnMachine):
-    """What `fuse` is asked for."""
+    """What `fuse` is asked for.
+
+    Parameters
+    ----------
+    plan
+        Of micro-batches: a YAML file or text that holds one: it is looked at, and nothing is searched.
+    told
+        Told how far it is.
+    stop
+        Set to end early.
+    """
 
     _: KW_ONLY
     space: str = option("flat", "--space", metavar="SPACE", always=True, says=(
-        "Which plans there are to choose from. flat: attention, its tiles on the chip."))
+        "Which plans there are to choose from. flat: attention, its tiles on the chip; micro-batch: how many samples "
+        "of each layer's result stay on the chip (DNNFuser)."))
     objective: FuseGoals = option("latency", "--objective", "-o", choices=get_args(FuseGoals), says=(
-        "What is to be least; dram: the words to and from DRAM."))
+        "What is to be least; dram: the words to and from DRAM. Micro-batches know latency and energy."))
     within: Within = option("online", "--within", choices=get_args(Within), says=(
         "Of attention: flex, plans that do not fuse; flat, FLAT's besides, whole rows of logits on the chip; online, "
         "tiles of keys with an online softmax besides, as FlashAttention has them."))
@@ -40,3 +58,19 @@ class FuseOptions(OnMachine):
     word_bits: int | None = option(None, "--word-bits", kind="whole", least=1, metavar="BITS", says=(
         "Another width of all words; bytes of the buffer, and a second, stay."))
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
+    batch: int = option(1, "--batch", kind="whole", says="Of micro-batches: samples that the network runs for.")
+    weight_memory: str | None = option(None, "--weight-memory", metavar="SIZE", says=(
+        "Of micro-batches: room besides for weights. Those of a group that fit it together come once, others for every "
+        "micro-batch. Default: none."))
+    mapper: str = option("exact", "--mapper", "-m", says=(
+        "Of micro-batches: how to search; see: tilewright list fusers."))
+    budget: str | int | Budget = again(SearchOptions, "budget", "2000", (
+        "Of micro-batches: strategies scored (2000, 2k), time (10s), or both. Only a number of strategies repeats "
+        "exactly; exact takes what it takes, or the time."), always=False)
+    seed: int = again(SearchOptions, "seed", 0, "Of micro-batches: same seed, same plan.", always=False)
+    options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None,
+                                                 "Of micro-batches: an option of the mapper. Repeatable.")
+    plan: str | Path | None = option(None, "--plan", kind="path", metavar="FILE.yaml", says=(
+        "Of micro-batches: look at this plan instead of searching one."))
+    told: Observer | None = None
+    stop: Stop | None = None

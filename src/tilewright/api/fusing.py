@@ -8,6 +8,7 @@ import tilewright.report
 from tilewright.api.flags import command_line, takes
 from tilewright.api.fuse_options import FuseOptions
 from tilewright.api.inputs import load_accelerator, load_network, name_of
+from tilewright.api.micro_batching import fuse_micro_batches
 from tilewright.api.sheets import OnSheet
 from tilewright.base import InputError, Registry
 from tilewright.fusion.flat import AttentionFusion, FusionGoal, flat_machine, fuse_attention
@@ -16,6 +17,7 @@ from tilewright.workload import Graph
 
 FUSION_SPACES: Registry[Callable[[FuseOptions, Graph], OnSheet]] = Registry("space of fused plans")
 """By name, what plans a network in a space: from what is asked for, and the network."""
+FUSION_SPACES.register("micro-batch")(fuse_micro_batches)
 
 
 @dataclass(frozen=True, repr=False)

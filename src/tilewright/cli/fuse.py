@@ -1,17 +1,41 @@
 """``tilewright fuse``: which operators run together."""
 
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 import tilewright.api
 from tilewright.api.fuse_options import FuseOptions
+from tilewright.base import InputError
 from tilewright.cli.compare import deliver
-from tilewright.cli.options import Asked, Json, Page, ready, verb
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+
+Save = Annotated[Path | None, typer.Option(
+    "--save", metavar="FILE.yaml", show_default=False, help="Of micro-batches: write the plan as YAML, for --plan.")]
 
 
 @verb(FuseOptions)
-def fuse(asked: Asked, report: Page = None, json: Json = None) -> None:
+def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None) -> None:
     """Find which operators of a network are best run together, in what tiles, and what stays on the chip meanwhile.
 
-    Beside the plan stand the best one that fuses nothing, and what no plan can beat.
+    Beside the plan stand the best one that fuses nothing, and what no plan can beat. Ctrl-C keeps the best plan of
+    micro-batches so far (exit code 130).
     """
+    from tilewright.report import SearchBar
+
     ready(report, json)
-    run = tilewright.api.fuse(**asked)
+    stop = threading.Event()
+    with SearchBar("plans") as bar:
+        run = tilewright.api.fuse(**asked, told=bar.update, stop=stop)
     deliver("fuse", run.sheet, run.plain, (report, json, None))
+    if not isinstance(run, tilewright.api.MicroBatchRun):
+        if save is not None:
+            raise InputError("--save", "must come with --space micro-batch", str(save))
+        return
+    if save is not None:
+        typer.echo(f"Plan {run.write_plan(save)}", err=True)
+    if run.interrupted:
+        typer.echo("Stopped before the end: the best plan so far.", err=True)
+        raise typer.Exit(INTERRUPTED)

@@ -14,8 +14,8 @@ from tilewright.cli.options import StorePlace, console, say
 if TYPE_CHECKING:
     from tilewright.store import Entry
 
-Kind = Literal["networks", "accelerators", "mappers", "methods", "schedulers", "allocators", "packers", "systems",
-               "dataflows", "styles", "objectives", "technologies", "formats", "runs", "library"]
+Kind = Literal["networks", "accelerators", "mappers", "methods", "schedulers", "fusers", "allocators", "packers",
+               "systems", "dataflows", "styles", "objectives", "technologies", "formats", "runs", "library"]
 
 
 class Listing(NamedTuple):
@@ -144,6 +144,12 @@ def _schedulers() -> Listing:
     return Listing(("Method", "How it schedules", "Needs"), _members(SCHEDULERS))
 
 
+def _fusers() -> Listing:
+    from tilewright.fusion.microbatch import FUSION_MAPPERS
+
+    return Listing(("Mapper", "How it fuses", "Needs"), _members(FUSION_MAPPERS))
+
+
 def _allocators() -> Listing:
     from tilewright.allocation import SOLVERS
 
@@ -256,7 +262,7 @@ def _entry(name: str, store: str | None) -> None:
 
 _ALL: dict[str, Callable[[], Listing]] = {
     "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
-    "schedulers": _schedulers, "allocators": _allocators, "packers": _packers, "systems": _systems,
+    "schedulers": _schedulers, "fusers": _fusers, "allocators": _allocators, "packers": _packers, "systems": _systems,
     "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tilewright.report.design import design_sheet, design_tree, machines_sheet, machines_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
+    from tilewright.report.fusion import fusion_sheet
     from tilewright.report.packing import packing_sheet
     from tilewright.report.page import page_colours, render_page, run_figures, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
@@ -85,6 +86,7 @@ __all__ = [
     "finite",
     "flexibility_sheet",
     "flexibility_tree",
+    "fusion_sheet",
     "in_notebook",
     "landscape_plots",
     "landscape_points",

@@ -14,6 +14,7 @@ from tilewright.fusion.microbatch.costs import (
 )
 from tilewright.fusion.microbatch.episode import FusionEpisode
 from tilewright.fusion.microbatch.exact import best_strategy
+from tilewright.fusion.microbatch.plans import MicroBatchCost, MicroBatchGroup, MicroBatchPlan, read_micro_batches
 from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES, OVER, SYNC, FusedMachine, MicroBatchProblem
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, Fused, FusionMapper, FusionSession, fuse
 
@@ -31,6 +32,9 @@ __all__ = [
     "FusionMapper",
     "FusionSession",
     "MicroBatchBounds",
+    "MicroBatchCost",
+    "MicroBatchGroup",
+    "MicroBatchPlan",
     "MicroBatchProblem",
     "best_strategy",
     "bound_of",
@@ -39,6 +43,7 @@ __all__ = [
     "figures",
     "fuse",
     "of_groups",
+    "read_micro_batches",
     "repaired",
     "scores",
 ]

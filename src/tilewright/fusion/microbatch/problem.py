@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, unknown_name
 from tilewright.fusion.microbatch.chain import ChainEntry, chain
 from tilewright.hardware import Accelerator, Memory
 from tilewright.workload import Graph
@@ -114,7 +114,7 @@ class MicroBatchProblem:
     Raises
     ------
     InputError
-        If batch or words are not positive, or the memory holds no sample of any result.
+        If the objective is unknown, batch or words are not positive, or the memory holds no sample of any result.
     """
 
     name: str
@@ -129,6 +129,8 @@ class MicroBatchProblem:
     def __post_init__(self) -> None:
         if not 1 <= self.batch <= MOST_BATCH:
             raise InputError("batch", f"must be from 1 to {MOST_BATCH} samples", self.batch)
+        if self.objective not in FUSION_OBJECTIVES:
+            raise unknown_name("objective", self.objective, list(FUSION_OBJECTIVES))
         for name in ("word_bytes", "memory_bytes"):
             if not 0 < getattr(self, name) < inf:
                 raise InputError(name, "must be positive", getattr(self, name))

@@ -1,0 +1,149 @@
+"""Plans of fused groups: what people read of a strategy, and its YAML, both ways.
+
+.. code-block:: yaml
+
+    network: resnet18
+    batch: 64
+    memory_bytes: 20000000
+    strategy: {input: -1, conv1: 4, layer1.0.conv1: 16}
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from tilewright.base import FieldsDocument
+from tilewright.fusion.microbatch.costs import GROUP_FIGURES, figures, of_groups
+from tilewright.fusion.microbatch.problem import SYNC, Floats, Ints, MicroBatchProblem
+
+
+@dataclass(frozen=True)
+class MicroBatchCost:
+    """What a group takes, or all groups one after the other.
+
+    Parameters
+    ----------
+    memory_bytes
+        Of micro-batches at a time.
+    compute_cycles, offchip_cycles, onchip_cycles
+        Of multiplications and words; the longest is the group's latency.
+    weight_bytes
+        That come in, each time that they do; ``offchip_bytes`` has them too.
+    """
+
+    latency_cycles: float
+    energy_pj: float
+    memory_bytes: float
+    compute_cycles: float
+    offchip_cycles: float
+    onchip_cycles: float
+    offchip_bytes: float
+    weight_bytes: float
+    onchip_bytes: float
+
+    @property
+    def limit(self) -> str:
+        """What the latency is of."""
+        told = {"compute": self.compute_cycles, "off chip": self.offchip_cycles, "on chip": self.onchip_cycles}
+        return max(told, key=lambda name: told[name])
+
+
+@dataclass(frozen=True)
+class MicroBatchGroup:
+    """Layers that run together: their names, the micro-batch of each (-1 where its result goes off chip), and cost."""
+
+    layers: tuple[str, ...]
+    micro_batches: tuple[int, ...]
+    cost: MicroBatchCost
+
+
+@dataclass(frozen=True)
+class MicroBatchPlan:
+    """A strategy ``(N + 1)`` of a problem."""
+
+    problem: MicroBatchProblem
+    strategy: tuple[int, ...]
+
+    @classmethod
+    def of(cls, problem: MicroBatchProblem, strategy: Ints) -> "MicroBatchPlan":
+        """Return the plan of a strategy; an `InputError` where it is of another network."""
+        return cls(problem, tuple(problem.check(strategy)[0].tolist()))
+
+    @cached_property
+    def array(self) -> Ints:
+        """The strategy as an array."""
+        found: Ints = np.array(self.strategy, dtype=np.int64)
+        return found
+
+    @cached_property
+    def groups(self) -> tuple[MicroBatchGroup, ...]:
+        """The groups, in order; the input alone is none."""
+        names = [entry.name for entry in self.problem.entries]
+        return tuple(MicroBatchGroup(tuple(names[first:last + 1]), self.strategy[first:last + 1], _cost(row))
+                     for first, last, row in of_groups(self.problem, self.array) if last > 0)
+
+    @cached_property
+    def cost(self) -> MicroBatchCost:
+        """What the whole takes."""
+        return _cost(figures(self.problem, self.array)[0])
+
+    @property
+    def fits(self) -> bool:
+        """Whether no group takes more than the memory."""
+        return self.cost.memory_bytes <= self.problem.memory_bytes
+
+    def yaml(self) -> str:
+        """Return the plan as YAML."""
+        rows = (f"  {json.dumps(entry.name)}: {size}"
+                for entry, size in zip(self.problem.entries, self.strategy, strict=True))
+        return "\n".join((f"network: {json.dumps(self.problem.name)}", f"batch: {self.problem.batch}",
+                          f"memory_bytes: {self.problem.memory_bytes:.12g}", "strategy:", *rows, ""))
+
+    def __str__(self) -> str:
+        return "\n".join("[" + ", ".join(f"{name} {'out' if size == SYNC else size}" for name, size in zip(
+            group.layers, group.micro_batches, strict=True)) + "]" for group in self.groups)
+
+
+class _PlanFields(BaseModel):
+    """What a file of a plan says."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    network: Annotated[str, Field(min_length=1)]
+    batch: Annotated[int, Field(ge=1)]
+    memory_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    strategy: Annotated[dict[str, int], Field(min_length=1)]
+
+
+def read_micro_batches(source: str | Path, problem: MicroBatchProblem) -> MicroBatchPlan:
+    """Return the plan in a file, or in YAML text, for a problem of its network; batch and memory are the problem's.
+
+    Raises
+    ------
+    InputError
+        If the file says something wrong, is of other layers, or has a micro-batch that is larger than the batch.
+    """
+    document = FieldsDocument.of(source, "plan", "network:, batch:, memory_bytes:, strategy:")
+    fields = document.validated(_PlanFields, document.plain())
+    names = [entry.name for entry in problem.entries]
+    if list(fields.strategy) != names:
+        wrong = [name for name in fields.strategy if name not in names] or [
+            name for name in names if name not in fields.strategy] or list(fields.strategy)
+        raise document.fail(("strategy",), f"must name the input and the layers of {problem.name}, in order",
+                            ", ".join(wrong[:3]), f"The plan is of {fields.network}")
+    sizes = list(fields.strategy.values())
+    unfit = next((name for name, size in fields.strategy.items()
+                  if size != SYNC and not 1 <= size <= problem.batch), None)
+    if unfit is not None:
+        raise document.fail(("strategy", unfit), f"must be -1 or from 1 to the batch, {problem.batch}",
+                            fields.strategy[unfit])
+    return MicroBatchPlan(problem, tuple(sizes))
+
+
+def _cost(row: Floats) -> MicroBatchCost:
+    return MicroBatchCost(**dict(zip(GROUP_FIGURES, map(float, row), strict=True)))
