@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,13 @@ def load(name: str, /, **options: int | str) -> Graph:
         If the network or an option is unknown, or an option is no positive integer.
     """
     bare, _, suffix = name.partition(":")
-    return table_graph(_document(_canonical(bare)), {**_suffix_options(name, suffix), **options})
+    return _built(_canonical(bare), **{**_suffix_options(name, suffix), **options})
+
+
+@lru_cache(maxsize=32, typed=True)
+def _built(name: str, /, **options: int | str) -> Graph:
+    """Build a network once: comparisons and studies name the same few again and again."""
+    return table_graph(_document(name), options)
 
 
 def _canonical(name: str) -> str:
