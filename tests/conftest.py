@@ -1,6 +1,9 @@
-"""What all tests share: how garbage is collected."""
+"""What all tests share: how garbage is collected, and that stores on disk wait for no disk."""
 
 import gc
+import sqlite3
+
+import pytest
 
 
 def pytest_collection_finish():
@@ -8,3 +11,17 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced():
+    """Let what is committed to SQLite outlive processes, but not a loss of power, which takes milliseconds a time."""
+    import sqlalchemy as sa
+
+    def configure(connection, _):
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous=OFF")
+
+    sa.event.listen(sa.Engine, "connect", configure)
+    yield
+    sa.event.remove(sa.Engine, "connect", configure)
