@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -34,12 +35,20 @@ EVERY = pytest.mark.parametrize("mapper", [
     for mapper in MAPPERS])
 # What libraries do in Python takes up to a thousand times longer.
 SLOW = {mapper for mapper in MAPPERS if extra_of(mapper) == "optimizers"}
-SAMPLES = {mapper: 200 if mapper in SLOW else 1234 for mapper in MAPPERS}
+SAMPLES = {mapper: 200 if mapper in SLOW else 634 for mapper in MAPPERS}
+SHORTER = {"gradient": {"starts": 32, "steps": 15}}
+"""Options with which a mapper takes less time, and does the same."""
 
 
 def run(mapper, **changes):
     return search(OPERATOR, ACCELERATOR, **{"mapper": mapper, "budget": SAMPLES[mapper], "seed": 5, "space": SPACE,
-                                            **changes})
+                                            "options": SHORTER.get(mapper, {}), **changes})
+
+
+@cache
+def plain_run(mapper):
+    """Return the result of a plain run, which several tests look at."""
+    return run(mapper)
 
 
 def timeless(result):
@@ -65,7 +74,7 @@ class Interrupt:
         self.inner = MAPPERS.get(mapper)
         self.left = after
         self.watch = None
-        self.most = 40 if mapper in SLOW else 250
+        self.most = 40 if mapper in SLOW else 120
 
     def __call__(self, task):
         made = self.inner(task)
@@ -84,14 +93,14 @@ class Interrupt:
 @EVERY
 def test_the_budget_is_spent_to_the_last_sample_and_no_further(mapper):
     for samples in (1, 77, SAMPLES[mapper]):
-        result = run(mapper, budget=samples)
+        result = plain_run(mapper) if samples == SAMPLES[mapper] else run(mapper, budget=samples)
         assert (result.samples, result.stopped) == (samples, "samples")
         assert result.legal_samples <= samples
 
 
 @EVERY
 def test_a_mapping_is_found_and_is_legal_and_costs_what_was_scored(mapper):
-    result = run(mapper)
+    result = plain_run(mapper)
     assert result.mapping is not None
     assert is_legal(result.mapping, OPERATOR, ACCELERATOR)
     assert result.score == pytest.approx(result.cost.edp, rel=1e-9)
@@ -140,7 +149,7 @@ def test_boxes_do_not_fit_by_themselves(mapper):
 
 @EVERY
 def test_history_only_improves_and_stays_within_the_budget(mapper):
-    history = run(mapper).history
+    history = plain_run(mapper).history
     scores = [step.score for step in history]
     samples = [step.samples for step in history]
     assert scores == sorted(scores, reverse=True)
@@ -163,9 +172,9 @@ def test_all_that_is_proposed_fits_the_arrays_and_covers_the_operator(mapper):
 
 
 @EVERY
-@pytest.mark.parametrize("threads", [1, 3])
-def test_same_seed_same_result_on_any_number_of_threads(mapper, threads):
-    assert same(run(mapper, watch=Watch(threads=2)), run(mapper, watch=Watch(threads=threads)))
+def test_same_seed_same_result_on_any_number_of_threads(mapper):
+    for threads in (1, 3):
+        assert same(run(mapper, watch=Watch(threads=threads)), plain_run(mapper))
 
 
 @EVERY
@@ -184,7 +193,7 @@ def test_same_seed_same_result_in_a_fresh_process():
         "from test_mappers import INSTALLED, run, told\n"
         "print([(m, told(run(m))) for m in INSTALLED])\n"
     )
-    here = [(m, told(run(m))) for m in INSTALLED]
+    here = [(m, told(plain_run(m))) for m in INSTALLED]
     there = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True,
                            check=True)
     assert there.stdout.strip() == str(here)
@@ -277,7 +286,7 @@ class Clock:
 
 
 @EVERY
-@pytest.mark.parametrize(("rate", "seconds"), [(1000.0, 1.0), (5000.0, 0.2), (2e4, 0.02)])
+@pytest.mark.parametrize(("rate", "seconds"), [(1000.0, 0.3), (5000.0, 0.1), (2e4, 0.02)])
 def test_a_budget_of_seconds_is_kept(mapper, rate, seconds):
     clock = Clock(rate)
     result = run(mapper, budget=Budget(seconds=seconds), watch=Watch(clock=clock), model=clock.model())
@@ -322,7 +331,7 @@ def test_unknown_options_are_named(mapper):
 @EVERY
 @pytest.mark.parametrize("objective", ["latency", "energy", "power", "0.5*latency + 0.5*energy"])
 def test_every_objective_is_minimised(mapper, objective):
-    result = run(mapper, objective=objective)
+    result = run(mapper, objective=objective, budget=200)
     assert 0 < result.score < math.inf
     assert result.score <= run(mapper, objective=objective, budget=60).score
 

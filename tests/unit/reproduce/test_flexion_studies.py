@@ -6,30 +6,12 @@ import pytest
 
 from tilewright.hardware import preset
 from tilewright.report.circles import apart, lens, nested, venn, venn_plot
-from tilewright.reproduce import Setting, run_study
 from tilewright.reproduce.claims import printed, right
 from tilewright.reproduce.flexion_future import PUBLISHED as FUTURE
 from tilewright.reproduce.flexion_future import partial
 from tilewright.reproduce.flexion_isolation import conv, shown_layers
 from tilewright.reproduce.flexion_shape import folds, shapes
 from tilewright.reproduce.flexion_tile import in_full
-
-
-def test_what_does_not_depend_on_searches_comes_out_as_published(tmp_path):
-    tiny = {"flexion-order": {}, "flexion-parallelism": {}, "flexion-shape": {"sides": (8, 16)},
-            "flexion-tile": {"buffers": (1000,)}}
-    found = {name: run_study(name, Setting("tiny", 1, {"samples": 8, "every": 60, **more}), out=tmp_path).findings
-             for name, more in tiny.items()}
-    verdicts = {name: [judged.verdict for judged in each.judgements] for name, each in found.items()}
-    assert verdicts["flexion-tile"][:3] == ["holds", "holds", "does not hold"]
-    assert "+3.67 %" in found["flexion-tile"].notes[-1]
-    assert verdicts["flexion-order"][:2] == ["holds", "does not hold"]
-    assert verdicts["flexion-order"][-1] == verdicts["flexion-parallelism"][-1] == "impossible as published"
-    assert verdicts["flexion-parallelism"][:2] == ["holds", "does not hold"]
-    assert any("below the compute bound" in note and "MnasNet FullFlex1111 0.0004" in note
-               for note in found["flexion-parallelism"].tables[0].notes)
-    assert verdicts["flexion-shape"][:2] == ["holds", "holds in direction"]
-    assert "48x16 folds layer 15 1.00 times" in found["flexion-shape"].notes[-1]
 
 
 def test_folds_of_layer_15_by_hand():
