@@ -97,9 +97,9 @@ def test_ctrl_c_shows_what_is_complete(tilewright, tmp_path, monkeypatch):
 
 
 def test_the_median_seed_counts():
-    each = [explore(ONE, "flexion", "0000,1111", budget=80, seed=seed).of("conv", "1111").latency_cycles
+    each = [explore(ONE, "flexion", "0000,1111", budget=30, seed=seed).of("conv", "1111").latency_cycles
             for seed in range(3)]
-    found = explore(ONE, "flexion", "0000,1111", budget=80, seeds=3)
+    found = explore(ONE, "flexion", "0000,1111", budget=30, seeds=3)
     assert found.of("conv", "1111").latency_cycles == sorted(each)[1]
 
 

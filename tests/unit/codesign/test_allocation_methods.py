@@ -33,8 +33,8 @@ def mix():
 
 @pytest.mark.parametrize("method", ASK_TELL)
 def test_epochs_are_counted_and_results_repeat(mix, method):
-    one, other = (allocate(mix, method, epochs=317, seed=3) for _ in range(2))
-    assert len(one.curve) == (1 if method == "exact" else 317)
+    one, other = (allocate(mix, method, epochs=157, seed=3) for _ in range(2))
+    assert len(one.curve) == (1 if method == "exact" else 157)
     assert (one.curve == other.curve).all() and one.value == other.value
     assert (np.diff(one.curve) <= 0).all() and one.curve[-1] == one.value
     if one.cells is not None:
@@ -45,19 +45,19 @@ def test_epochs_are_counted_and_results_repeat(mix, method):
 
 @pytest.mark.parametrize("method", ASK_TELL)
 def test_what_is_taken_up_ends_as_what_was_not(iot, method):
-    whole, stop = allocate(iot, method, epochs=420, seed=1), threading.Event()
+    whole, stop = allocate(iot, method, epochs=210, seed=1), threading.Event()
 
     def end(trial, state):
-        if trial.spent >= 150:
+        if trial.spent >= 90:
             stop.set()
 
     with stopped_by(stop):
-        part = allocate(iot, method, epochs=420, seed=1, told=end)
-    assert part.interrupted == (len(part.curve) < 420 and method != "exact") == (method != "exact")
-    rest = allocate(iot, method, epochs=420, seed=1, state=part.state)
+        part = allocate(iot, method, epochs=210, seed=1, told=end)
+    assert part.interrupted == (len(part.curve) < 210 and method != "exact") == (method != "exact")
+    rest = allocate(iot, method, epochs=210, seed=1, state=part.state)
     assert rest.value == whole.value and (rest.curve == whole.curve).all()
     assert np.array_equal(rest.state["trial.closest"], whole.state["trial.closest"])
-    other = allocate(iot, method, epochs=420, seed=2)
+    other = allocate(iot, method, epochs=210, seed=2)
     same = np.array_equal(other.state["trial.closest"], whole.state["trial.closest"])
     assert same == (method in ("exact", "grid"))
 

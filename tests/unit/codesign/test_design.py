@@ -29,9 +29,9 @@ def problem(within: str = "area=0.02mm2", objective: str = "latency") -> DesignP
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp", "latency-area"])
 def test_a_design_is_within_its_limits_and_the_oracle_confirms_what_its_layers_cost(objective: str) -> None:
     asked = problem(objective=objective)
-    found = design(asked, samples=2_000)
+    found = design(asked, samples=800)
     assert found.machine.area_um2 <= 0.02e6
-    assert found.samples <= 2_000
+    assert found.samples <= 800
     assert found.bound <= found.score
     latency = energy = 0.0
     for operator, weight in zip(asked.layers, asked.weights, strict=True):
@@ -104,7 +104,7 @@ def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(tmp_pa
     def run() -> tuple[float, int]:
         with Results(tmp_path / "kept.sqlite", "design") as kept:
             runner = Runner(keeper=kept)
-            return design(problem(), samples=1_000, runner=runner).score, runner.computed
+            return design(problem(), samples=400, runner=runner).score, runner.computed
 
     (first, searched), (second, again) = run(), run()
     assert first == second
@@ -113,7 +113,7 @@ def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(tmp_pa
 
 
 def test_the_number_of_workers_changes_nothing() -> None:
-    one, two = (design(problem(), samples=1_000, runner=Runner(workers=workers)) for workers in (1, 2))
+    one, two = (design(problem(), samples=400, runner=Runner(workers=workers)) for workers in (1, 2))
     assert one.chosen == two.chosen
     assert [step.score for step in one.history] == [step.score for step in two.history]
 
@@ -158,7 +158,7 @@ def test_equal_layers_of_several_networks_are_one() -> None:
 def test_the_written_machine_reads_back() -> None:
     from tilewright.hardware import dump_accelerator
 
-    machine = design(problem(), samples=500).machine
+    machine = design(problem(), samples=100).machine
     assert load_accelerator(dump_accelerator(machine)) == machine
 
 
@@ -166,7 +166,7 @@ def test_the_written_machine_reads_back() -> None:
     pytest.param(name, marks=pytest.mark.slow) for name in ("edge-s3", "eyeriss", "simba-like", "tpu-like"))])
 def test_arrays_of_any_kind_are_designed_and_the_oracle_confirms_them(name: str) -> None:
     asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits("elements=23,bytes=4KiB"))
-    found = design(asked, samples=400, runner=Runner(workers=1))
+    found = design(asked, samples=200, runner=Runner(workers=1))
     assert found.machine.compute_instances <= 23
     latency = sum(weight * float(walk(operator, found.machine, found.layers[operator.name].mapping).latency_cycles)
                   for operator, weight in zip(asked.layers, asked.weights, strict=True))
@@ -198,7 +198,7 @@ def test_a_dataflow_holds_on_machines_whose_arrays_have_one_side_and_on_wider_on
     assert loops[1, 4]["PEs.Y"] == loops[3, 4]["PEs.Y"]  # though the other side has one place
     rows = {shape: space.constraints.factors.get("PEs.Y", {}) for shape, space in sides.items()}
     assert bool(rows[3, 4]) == bool(rows[1, 4]) == (flow == "row-stationary") and not rows[4, 1]
-    found = design(asked, samples=600, runner=Runner(workers=1))
+    found = design(asked, samples=200, runner=Runner(workers=1))
     assert found.machine.compute_instances <= 12
     walked = walk(asked.layers[at], found.machine, found.layers["window"].mapping)
     assert float(walked.latency_cycles) == found.layers["window"].cost.latency_cycles

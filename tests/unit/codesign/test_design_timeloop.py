@@ -34,7 +34,7 @@ def counted(found, folder):
 def test_designs_keep_their_order_by_timeloops_rules(tmp_path):
     space = find_design_space("edge-s2")
     designs = [design(DesignProblem.of([(LAYERS, 1.0)], space, read_limits(within), objective="edp"),
-                      samples=400, runner=Runner(workers=1), proof=0) for within in BUDGETS]
+                      samples=200, runner=Runner(workers=1), proof=0) for within in BUDGETS]
     ours = [found.score for found in designs]
     theirs = [counted(found, tmp_path / str(at)) for at, found in enumerate(designs)]
     assert len({*ours}) == len(ours)

@@ -76,7 +76,7 @@ def test_losses_are_told_worst_first_and_judged():
 
 
 def test_the_papers_mapper_is_random_and_ends_by_itself_and_others_keep_to_the_samples(tmp_path, kept_rows):
-    outcome = run_study("ruby-fig9", Setting("tiny", 2, {"mappers": (RANDOM, "gamma"), "samples": 500}), out=tmp_path)
+    outcome = run_study("ruby-fig9", Setting("tiny", 1, {"mappers": (RANDOM, "gamma"), "samples": 500}), out=tmp_path)
     cells = [(json.loads(row["job"]), json.loads(row["value"]))
              for row in kept_rows(tmp_path / "ruby-fig9" / "results.sqlite")]
     spent = {(cell["mapper"], value["samples"]) for cell, value in cells if "mapper" in cell}

@@ -121,7 +121,7 @@ def test_what_is_bred_comes_within_a_thousandth_of_the_optimum(operator, acceler
     best = search(operator, accelerator, mapper="exhaustive", budget=10**8, space=space, objective=objective)
     assert best.complete
     found = [search(operator, accelerator, budget=10_000, seed=seed, space=space, objective=objective,
-                    options={"enumerate": False, "prove": 0}) for seed in range(5)]
+                    options={"enumerate": False, "prove": 0}) for seed in range(3)]
     assert {result.mapper for result in found} == {"auto"}
     assert not any(result.complete for result in found)
     assert min(result.score for result in found) >= best.score * (1 - 1e-12)
