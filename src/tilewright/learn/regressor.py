@@ -1,7 +1,5 @@
 """A multi-layer perceptron from vectors to vectors, with the means and deviations that normalise both."""
 
-import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,11 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, replace_file
+from tilewright.learn.files import Arrays, read_arrays, write_arrays
 from tilewright.learn.threads import one_thread
 
 Floats = NDArray[np.float32]
-Arrays = dict[str, NDArray[Any]]
 _KIND = "tilewright-regressor-1"
 
 
@@ -109,11 +106,7 @@ class Regressor:
 
 def save_regressor(path: Path, regressor: Regressor, about: Mapping[str, Any]) -> None:
     """Write a network, and plain data about it, so that the file is either the old or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = io.BytesIO()
-    torch.save({"kind": _KIND, "about": json.dumps(about),
-                "arrays": {name: torch.from_numpy(array) for name, array in regressor.arrays().items()}}, text)
-    replace_file(path, text.getvalue())
+    write_arrays(path, _KIND, regressor.arrays(), about)
 
 
 def load_regressor(path: Path) -> tuple[Regressor, dict[str, Any]]:
@@ -124,13 +117,5 @@ def load_regressor(path: Path) -> tuple[Regressor, dict[str, Any]]:
     InputError
         If there is no such file, or it holds something else.
     """
-    try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise InputError("surrogate", "must be a file", str(path), "Train one: tilewright train-surrogate") from None
-    except Exception as error:
-        raise InputError("surrogate", "must be a file that train-surrogate wrote", str(path), str(error)[:80]) from None
-    if not isinstance(found, dict) or found.get("kind") != _KIND:
-        raise InputError("surrogate", "must be a file that train-surrogate wrote", str(path))
-    return Regressor.from_arrays({name: part.numpy() for name, part in found["arrays"].items()}), json.loads(
-        found["about"])
+    arrays, about = read_arrays(path, _KIND, "surrogate", "train-surrogate")
+    return Regressor.from_arrays(arrays), about

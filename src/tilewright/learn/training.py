@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -177,24 +178,36 @@ class _Learning:
 
     def _step(self, features: torch.Tensor, targets: torch.Tensor) -> float:
         """Take one step; return the mean loss before it."""
-        size = -(-len(features) // HALVES)
+        size, count = -(-len(features) // HALVES), targets.numel()
         parts = list(zip(features.split(size), targets.split(size), strict=True))
-        found: list[tuple[float, tuple[torch.Tensor, ...]]] = [(0.0, ())] * len(parts)
-        count = targets.numel()
+        return step(self.adam, [partial(self._loss, *part, count) for part in parts],
+                    self.threads if len(features) >= LEAST_SHARED else 1)
 
-        def work(index: int) -> None:
-            torch.set_num_threads(1)
-            loss = _huber(self.network.normalised(parts[index][0]), parts[index][1]) / count
-            found[index] = float(loss.detach()), torch.autograd.grad(loss, self.network.parameters)
+    def _loss(self, features: torch.Tensor, targets: torch.Tensor, count: int) -> torch.Tensor:
+        return _huber(self.network.normalised(features), targets) / count
 
-        share(work, range(len(parts)), self.threads if len(features) >= LEAST_SHARED else 1)
-        for at, parameter in enumerate(self.network.parameters):
-            total = found[0][1][at]
-            for _, slopes in found[1:]:
-                total = total + slopes[at]
-            parameter.grad = total
-        self.adam.step()
-        return sum(loss for loss, _ in found)
+
+def step(adam: torch.optim.Optimizer, losses: Sequence[Callable[[], torch.Tensor]], threads: int) -> float:
+    """Take a step against the sum of some losses, worked out on so many threads; return the sum before it.
+
+    Their gradients are added in order: on threads or in turn, the result is the same.
+    """
+    parameters = [one for group in adam.param_groups for one in group["params"]]
+    found: list[tuple[float, tuple[torch.Tensor, ...]]] = [(0.0, ())] * len(losses)
+
+    def work(index: int) -> None:
+        torch.set_num_threads(1)
+        loss = losses[index]()
+        found[index] = float(loss.detach()), torch.autograd.grad(loss, parameters)
+
+    share(work, range(len(losses)), threads)
+    for at, parameter in enumerate(parameters):
+        total = found[0][1][at]
+        for _, slopes in found[1:]:
+            total = total + slopes[at]
+        parameter.grad = total
+    adam.step()
+    return sum(loss for loss, _ in found)
 
 
 def _huber(predicted: torch.Tensor, true: torch.Tensor) -> torch.Tensor:

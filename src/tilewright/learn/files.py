@@ -1,0 +1,46 @@
+"""Files of trained networks: arrays, and plain data about them. Nothing in a file is run."""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, replace_file
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write_arrays(path: Path, kind: str, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
+    """Write arrays of a kind of network, so that the file is either the old or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = io.BytesIO()
+    torch.save({"kind": kind, "about": json.dumps(about),
+                "arrays": {name: torch.from_numpy(np.asarray(array)) for name, array in arrays.items()}}, text)
+    replace_file(path, text.getvalue())
+
+
+def read_arrays(path: Path, kind: str, field: str, verb: str) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays in a file of a kind, and what is said about them.
+
+    ``field`` is what the file was given as, ``verb`` the one of the command line that writes such files.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it holds something else.
+    """
+    rule = f"must be a file that {verb} wrote"
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InputError(field, "must be a file", str(path), f"Train one: tilewright {verb}") from None
+    except Exception as error:
+        raise InputError(field, rule, str(path), str(error)[:80]) from None
+    if not isinstance(found, dict) or found.get("kind") != kind:
+        raise InputError(field, rule, str(path))
+    return {name: part.numpy() for name, part in found["arrays"].items()}, json.loads(found["about"])
