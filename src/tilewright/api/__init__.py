@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tilewright.api.sweeping import MachineSweep, side_by_side, sweep
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
     from tilewright.api.text import Watcher
-    from tilewright.api.training import TrainedSurrogate, train_surrogate
+    from tilewright.api.training import TrainedFuser, TrainedSurrogate, train_fuser, train_surrogate
     from tilewright.validation import validate
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "SpaceFigures",
     "SystolicRow",
     "SystolicRun",
+    "TrainedFuser",
     "TrainedSurrogate",
     "Watcher",
     "allocate",
@@ -118,6 +119,7 @@ __all__ = [
     "study_orders",
     "sweep",
     "systolic",
+    "train_fuser",
     "train_surrogate",
     "validate",
     "vector_work",

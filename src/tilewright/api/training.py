@@ -1,4 +1,4 @@
-"""Train surrogates: networks that stand for the cost model, for the mapper ``mind-mappings``."""
+"""Train networks: surrogates of the cost model (``mind-mappings``), and models that fuse layers (``dnnfuser``)."""
 
 import os
 import threading
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.api.inputs import load_accelerator, load_layers
+from tilewright.api.inputs import load_accelerator, load_layers, load_network
 from tilewright.api.places import ready_place
 from tilewright.base import InputError, require_extra
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, read_bytes
 from tilewright.mapping import MapSpace, Tiling
 from tilewright.workload import Operator, unique_operators
 
@@ -134,3 +134,119 @@ def _positive(name: str, value: int) -> int:
     if value < 1:
         raise InputError(name, "must be a positive integer", value)
     return value
+
+
+TEACHER = "exact"
+MEMORIES = ("16MB", "32MB", "48MB", "64MB")
+"""What DNNFuser was trained with."""
+
+
+@dataclass(frozen=True)
+class FuserTest:
+    """What a model writes for a network and a memory: speedups over layer by layer, its own and the best proven one."""
+
+    network: str
+    memory_bytes: float
+    seen: bool
+    speedup: float
+    best_speedup: float
+
+    @property
+    def share(self) -> float:
+        """Its speedup in the best one."""
+        return self.speedup / self.best_speedup
+
+
+@dataclass(frozen=True)
+class TrainedFuser:
+    """What `train_fuser` made: where, of what, and how the model does.
+
+    Parameters
+    ----------
+    losses
+        Squared errors, step by step.
+    tests
+        At every memory size that it was shown, and at those asked for besides.
+    """
+
+    file: Path
+    machine: str
+    networks: tuple[str, ...]
+    teacher: str
+    demonstrations: int
+    showing_seconds: float
+    training_seconds: float
+    losses: tuple[float, ...]
+    tests: tuple[FuserTest, ...]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {**asdict(self), "file": str(self.file)}
+
+
+def train_fuser(  # noqa: PLR0913  (keywords of the one entry point)
+    networks: Sequence[str | Path], arch: str | Path | Accelerator, file: str | Path, *,
+    memories: Sequence[str | float] = MEMORIES, test_memories: Sequence[str | float] = (), batch: int = 64,
+    teacher: str = TEACHER, demonstrations: int = 8, kind: str = "transformer", steps: int = 300,
+    begin: str | Path | None = None, seed: int = 0, threads: int | None = None,
+    progress: Callable[[int, float], None] | None = None, stop: threading.Event | None = None,
+) -> TrainedFuser:
+    """Train a model to write micro-batch strategies (DNNFuser), test it, and write it to a file.
+
+    Parameters
+    ----------
+    memories, test_memories
+        Sizes that it is shown, and further ones that it is tested at.
+    teacher, demonstrations
+        The mapper that is imitated, and with how many seeds it searches at each size (``exact`` with one).
+    kind
+        ``transformer`` (for ``dnnfuser``) or ``lstm`` (for ``seq2seq``).
+    begin
+        A model to go on from: fine-tuning.
+    threads
+        The model does not depend on them.
+    stop
+        Ends training after the present step.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is missing, a name or number is wrong, a network does not fit, or the file cannot be written.
+    """
+    require_extra("learn", "train-fuser", "PyTorch")
+    from tilewright.fusion import microbatch  # noqa: PLC0415  (PyTorch loads late)
+    from tilewright.learn import SequenceOptions  # noqa: PLC0415
+
+    machine, place = load_accelerator(arch), ready_place(Path(file))
+    options = SequenceOptions(kind=kind, steps=steps, seed=seed)  # type: ignore[arg-type]
+    first = None if begin is None else microbatch.load_fuser(Path(begin), kind, "train-fuser", "begin")[0]
+    graphs = [load_network(network) for network in networks]
+    if not graphs:
+        raise InputError("networks", "must be one or more", None, "For example vgg16 resnet18")
+    shown, tried = ({(graph.name, size): microbatch.MicroBatchProblem.of(graph, machine, batch, size)
+                     for graph in graphs for size in (_bytes(given) for given in sizes)}
+                    for sizes in (memories, (*memories, *test_memories)))
+    began, losses = time.perf_counter(), list[float]()
+    found = microbatch.demonstrations(
+        list(shown.values()), teacher, 1 if teacher == "exact" else _positive("demonstrations", demonstrations), seed)
+    showing = time.perf_counter() - began
+
+    def going(step: int, loss: float) -> bool:
+        losses.append(loss)
+        if progress is not None:
+            progress(step, loss)
+        return stop is None or not stop.is_set()
+
+    model = microbatch.train_fuser(found, options, first, threads or len(os.sched_getaffinity(0)), going)
+    training = time.perf_counter() - began - showing
+    tests = tuple(FuserTest(name, size, (name, size) in shown, *microbatch.speedups(model, problem))
+                  for (name, size), problem in tried.items())
+    done = TrainedFuser(place, machine.name, tuple(graph.name for graph in graphs), teacher, len(found), showing,
+                        training, tuple(losses), tests)
+    model.save(place, {name: value for name, value in done.plain.items() if name not in ("file", "losses")})
+    return done
+
+
+def _bytes(given: str | float) -> float:
+    return read_bytes(given, "memory") if isinstance(given, str) else float(given)

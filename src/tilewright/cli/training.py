@@ -1,5 +1,6 @@
-"""``tilewright train-surrogate``: networks that stand for the cost model."""
+"""``tilewright train-surrogate`` and ``train-fuser``: networks that stand for the cost model, or for a search."""
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from tilewright.api.options import Tilings
 from tilewright.base import InputError
-from tilewright.cli.options import Arch, Json, console, say, write_json
+from tilewright.cli.options import INTERRUPTED, Arch, Json, console, say, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,6 +56,60 @@ def train_surrogate(
     _show(done, screen)
     write_json(json_file, done.plain)
     say(screen, f"Written to {done.file}")
+
+
+def train_fuser(
+    network: Annotated[list[str], typer.Argument(metavar="NETWORK...", show_default=False,
+                                                 help="Learn how the layers of these are fused.")],
+    arch: Arch,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", show_default=False, help="Where the model goes.")],
+    memory: Annotated[str, typer.Option(
+        "--memory", metavar="SIZE,SIZE,...", help="Memory sizes that it is shown.")] = "16MB,32MB,48MB,64MB",
+    test_memory: Annotated[str, typer.Option(
+        "--test-memory", metavar="SIZE,SIZE,...", show_default=False,
+        help="Also tell how it does at these sizes, which it has not seen.")] = "",
+    batch: Annotated[int, typer.Option("--batch", help="Samples that networks run for.")] = 64,
+    teacher: Annotated[str, typer.Option(
+        "--teacher", metavar="MAPPER", help="The mapper that it imitates; see: tilewright list fusers.")] = "exact",
+    demonstrations: Annotated[int, typer.Option(
+        "--demonstrations", help="Seeds of the teacher at each size; exact has one.")] = 8,
+    kind: Annotated[str, typer.Option(
+        "--kind", help="transformer (for the mapper dnnfuser) or lstm (for seq2seq).")] = "transformer",
+    steps: Annotated[int, typer.Option("--steps", help="Of training.")] = 300,
+    begin: Annotated[Path | None, typer.Option(
+        "--begin", metavar="FILE", show_default=False, help="Go on from this model: fine-tuning.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same model.")] = 0,
+    json_file: Json = None,
+) -> None:
+    """Train a model to fuse layers by micro-batches without a search, for the mapper dnnfuser.
+
+    Needs the extra learn (PyTorch). Ends with a table: the speedup of what the model writes at every memory size, and
+    the best proven one. Use it by: tilewright fuse ... --mapper dnnfuser --option model=FILE. Ctrl-C ends training
+    after the present step, and keeps the model.
+    """
+    from tilewright.api import train_fuser as train
+    from tilewright.jobs import interruptible
+    from tilewright.report import Bar, print_listing
+
+    screen, stop = console(json_file), threading.Event()
+    with interruptible(stop), Bar("Searching for demonstrations") as bar:
+        done = train(network, arch, out, memories=_sizes(memory), test_memories=_sizes(test_memory), batch=batch,
+                     teacher=teacher, demonstrations=demonstrations, kind=kind, steps=steps, begin=begin, seed=seed,
+                     progress=lambda step, loss: bar.show("steps", step, steps, f"loss {loss:.5f}"), stop=stop)
+    screen.print(f"{done.demonstrations} strategies of {done.teacher} on {done.machine}: found in "
+                 f"{done.showing_seconds:.1f} s, learnt in {done.training_seconds:.1f} s "
+                 f"({len(done.losses)} steps, last loss {done.losses[-1]:.5f})", markup=False)
+    print_listing(("Network", "Memory", "Shown", "Speedup", "Best\nproven", "Share"), [
+        (test.network, f"{test.memory_bytes / 1e6:g} MB", "yes" if test.seen else "no", f"{test.speedup:.3f}",
+         f"{test.best_speedup:.3f}", f"{100 * test.share:.1f} %") for test in done.tests], (1, 3, 4, 5), screen)
+    write_json(json_file, done.plain)
+    say(screen, f"Written to {done.file}")
+    if stop.is_set():
+        raise typer.Exit(INTERRUPTED)
+
+
+def _sizes(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _show(done: "TrainedSurrogate", screen: "Console") -> None:

@@ -14,6 +14,14 @@ from tilewright.fusion.microbatch.costs import (
 )
 from tilewright.fusion.microbatch.episode import FusionEpisode
 from tilewright.fusion.microbatch.exact import best_strategy
+from tilewright.fusion.microbatch.learned import (
+    Demonstration,
+    demonstrations,
+    load_fuser,
+    speedups,
+    train_fuser,
+    written,
+)
 from tilewright.fusion.microbatch.plans import MicroBatchCost, MicroBatchGroup, MicroBatchPlan, read_micro_batches
 from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES, OVER, SYNC, FusedMachine, MicroBatchProblem
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, Fused, FusionMapper, FusionSession, fuse
@@ -26,6 +34,7 @@ __all__ = [
     "SAMPLES",
     "SYNC",
     "ChainEntry",
+    "Demonstration",
     "Fused",
     "FusedMachine",
     "FusionEpisode",
@@ -40,10 +49,15 @@ __all__ = [
     "bound_of",
     "bounds",
     "chain",
+    "demonstrations",
     "figures",
     "fuse",
+    "load_fuser",
     "of_groups",
     "read_micro_batches",
     "repaired",
     "scores",
+    "speedups",
+    "train_fuser",
+    "written",
 ]
