@@ -6,8 +6,8 @@ open is settled so:
 
 - figures of states are logarithms, the runtime that of what is chosen so far in that of layer by layer;
 - an action is the micro-batch's logarithm in that of the batch, from 0 to 1, as what counts is how often layers run;
-  -1 (synchronise) is *none*, apart from all values, since a mean of "synchronise" and of a large micro-batch is a choice
-  that nobody demonstrated;
+  -1 (synchronise) is *none*, apart from all values, since a mean of "synchronise" and of a large micro-batch is a
+  choice that nobody demonstrated;
 - a micro-batch that does not fit beside those of its group becomes the largest that does, so that no strategy takes
   more memory than there is.
 """
