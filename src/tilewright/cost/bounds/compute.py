@@ -47,11 +47,11 @@ class ComputeStage:
 
     def _spread_accesses(self, total: int, each: list[int]) -> Floats:
         operator = self._operator
-        shared = self.tiles.once(total, lambda: self._shared(total))
+        shared = self.tiles.once(total, lambda: self.shared(total))
         words = [tensor.words(operator.sizes) for tensor in operator.tensors]
         return np.maximum(words, operator.macs / np.minimum(shared, each) * (1 - 1e-12))
 
-    def _shared(self, total: int) -> Floats:
+    def shared(self, total: int) -> Floats:
         """Return (c, t) how many of so many lanes may share each tensor's words, for each way to spread them."""
         operator, (low, high) = self._operator, self._spreads(total)
         found = []

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.cost.bounds.again import ENERGY, Again
+from tilewright.cost.bounds.groups import tiles_of
 from tilewright.cost.bounds.passing import Bypass, Keeps, Passing
 from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps, paced
@@ -146,10 +148,12 @@ class BoundRows:
 
 
 def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *,  # noqa: PLR0913
-               bypass: Bypass = False, perfect: bool = False, energy: bool = True) -> BoundRows:
+               bypass: Bypass = False, perfect: bool = False, energy: bool = True,
+               compiled: bool = False) -> BoundRows:
     """Return bounds of rows that were parted (`MachineRows.parts`); see `layer_bounds`.
 
-    Without ``energy`` that is bounded by 0, which is sooner done.
+    Without ``energy`` that is bounded by 0, which is sooner done. If ``compiled``, what must come again where tensors
+    may pass memories counts too (`again`); Numba takes long to load.
     """
     machine, passing = rows.machine, Passing(operator, rows, keeps or {}, bypass)
     blocking = {memory.name: passing.blocking_cycles(memory) for memory in machine.memories[1:]
@@ -159,6 +163,8 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
     if passing.sure:
         chains = {name: chain for name, (chain,) in passing.chains.items()}
         again = _fetched_again(Traffic.of(operator, rows, chains, perfect), data, blocking, energy)
+    elif compiled:
+        again = _whatever_kept(Again(passing, tiles_of(operator, perfect)), data, energy)
     compute = rows.once((operator, "steps", perfect), lambda: paced(compute_steps(operator, rows, perfect), operator,
                                                                     machine))
     blocked = rows.none
@@ -194,6 +200,22 @@ def _fetched_again(traffic: Traffic, data: dict[str, Whole], blocking: dict[str,
     for name, busy in blocked.items():
         blocking[name] = np.maximum(blocking[name], whole(np.ceil(busy * _SLACK)))
     return energy * _SLACK
+
+
+def _whatever_kept(again: Again, data: dict[str, Whole], priced: bool) -> Floats:
+    """Return (r) the energy of memories and networks, 0 where not ``priced``; raise the cycles of the outermost."""
+    rows = again.passing.rows
+    outermost = rows.machine.memories[0].name
+    ports = [port for memory, port in rows.rates if memory == outermost]
+    wanted = [*ports, *([ENERGY] if priced else [])]
+    if not wanted or not again.known:
+        return np.zeros(rows.count)
+    sums = again.least(wanted) * _SLACK
+    for port, moved in zip(ports, sums, strict=False):
+        words, cycles = rows.rates[outermost, port]
+        data[outermost] = np.maximum(data[outermost], whole(np.ceil(
+            moved * cycles.astype(np.float64) / words.astype(np.float64) * _SLACK)))
+    return np.maximum(0.0, sums[-1]) if priced else np.zeros(rows.count)
 
 
 def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:

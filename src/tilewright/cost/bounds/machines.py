@@ -44,10 +44,10 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
 
 
 def _bounded(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *, bypass: Bypass,  # noqa: PLR0913
-             perfect: bool, energy: bool = True) -> BoundRows:
+             perfect: bool, energy: bool = True, compiled: bool = False) -> BoundRows:
     if rows.machine.sparsity is not None:
         return sparse_rows(operator, rows, perfect=perfect)
-    return bound_rows(operator, rows, keeps, bypass=bypass, perfect=perfect, energy=energy)
+    return bound_rows(operator, rows, keeps, bypass=bypass, perfect=perfect, energy=energy, compiled=compiled)
 
 
 MOST_ROWS = 128
@@ -67,8 +67,8 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
                     bypass: Bypass = False, perfect: bool = False, energy: bool = True) -> BoundBatch:
     """Return what no mapping on each row of ``hardware`` can beat; ``accelerator`` has what the rows do not name.
 
-    Equal rows are bounded once, and each as `layer_bounds` would by itself. Without ``energy`` that is bounded by 0,
-    which is sooner done.
+    Equal rows are bounded once, and each as `layer_bounds` would by itself, or higher where tensors may pass memories:
+    what must come again counts there too. Without ``energy`` that is bounded by 0, which is sooner done.
     """
     if not len(hardware):
         return BoundBatch(*np.empty((3, 0)))
@@ -76,6 +76,7 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
     _, different, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
     machines, out = MachineRows(hardware.on(accelerator), len(hardware)).take(different), np.empty((3, len(different)))
     for part in machines.parts(MOST_ROWS):
-        found = _bounded(operator, machines.take(part), bypass=bypass, perfect=perfect, energy=energy)
+        found = _bounded(operator, machines.take(part), bypass=bypass, perfect=perfect, energy=energy,
+                         compiled=True)
         out[:, part] = found.latency_cycles.astype(np.float64), found.energy_pj, found.edp
     return BoundBatch(*out[:, back.reshape(-1)])

@@ -8,8 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
 from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
@@ -97,10 +99,22 @@ class Passing:
 
     def _least(self, name: str, chain: Chain) -> tuple[Chain, ...]:
         """Return the chains of memories that must keep a tensor, and at most one other."""
-        free = {memory for memory in chain[1:] if (
-            self.bypass if isinstance(self.bypass, bool) else (memory, name) in self.bypass)}
+        free = self._free(name, chain)
         wanted = [frozenset(), *(frozenset({memory}) for memory in chain if memory in free)]
         return tuple(tuple(memory for memory in chain if memory not in free - one) for one in wanted)
+
+    def _free(self, name: str, chain: Chain) -> set[str]:
+        """Return the memories of a chain that a tensor may pass."""
+        return {memory for memory in chain[1:] if (
+            self.bypass if isinstance(self.bypass, bool) else (memory, name) in self.bypass)}
+
+    def pairs(self, name: str) -> tuple[Chain, ...]:
+        """Return the chains of a tensor that differ by their first or last memory, and keep what they must beside."""
+        chain = keepers(self.operator.tensor(name), self.rows.machine, self.keeps)
+        free = self._free(name, chain)
+        inside = [memory for memory in chain if memory in free]
+        kept = [{*pair} for most in range(3) for pair in combinations(inside, most)]
+        return tuple(tuple(memory for memory in chain if memory not in free - one) for one in kept)
 
     @property
     def sure(self) -> bool:
@@ -110,18 +124,21 @@ class Passing:
     @cached_property
     def _passages(self) -> list[list[Passage]]:
         """Those of every chain, by tensor."""
+        return [[self.passage(self.operator.tensor(name), chain) for chain in chains]
+                for name, chains in self.chains.items()]
+
+    def passage(self, tensor: Tensor, chain: Chain) -> Passage:
+        """Return what must move of a tensor along a chain; made once."""
         known: dict[tuple[str, Chain], Passage] = self.rows.once((self.operator, "passages"), dict)
-        for tensor in self.operator.tensors:
-            for chain in self.chains[tensor.name]:
-                if (tensor.name, chain) not in known:
-                    known[tensor.name, chain] = self._passage(tensor, chain)
-        return [[known[name, chain] for chain in chains] for name, chains in self.chains.items()]
+        if (tensor.name, chain) not in known:
+            known[tensor.name, chain] = self._passage(tensor, chain)
+        return known[tensor.name, chain]
 
     def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
         words, moved = tensor.words(self.operator.sizes), {}
         for index, name in enumerate(chain):
             bits = self.rows.bits(tensor, name)
-            crossing = self._asked(tensor, name) if index == len(chain) - 1 else words
+            crossing = self.asked(tensor, name) if index == len(chain) - 1 else words
             if not tensor.is_output:
                 moved[name] = LeastMoved(crossing, words if index else 0, 0, 0, bits)
             elif index:
@@ -135,16 +152,20 @@ class Passing:
         scale = self.rows.scale(tensor, name)
         return {kind: self.rows.numbers[name, f"{kind}_energy_pj_per_word"] * scale for kind in READ + WRITE}
 
-    def _asked(self, tensor: Tensor, name: str) -> Whole:
+    def asked(self, tensor: Tensor, name: str) -> Whole:
         """Return how often compute asks ``name``, the innermost keeper, for words, each at least once.
 
         Over all instances. The lanes that share an access are at most the instances of the fan-outs inside that
         multicast (outputs: reduce).
         """
-        sharing = self.rows.instances(array for array in self.rows.inside[name]
-                                      if (array.reduce if tensor.is_output else array.multicast))
-        asked: Whole = np.maximum(tensor.words(self.operator.sizes), -(-self.operator.macs // whole(sharing)))
+        asked: Whole = np.maximum(tensor.words(self.operator.sizes),
+                                  -(-self.operator.macs // whole(self.sharing(tensor, name))))
         return asked
+
+    def sharing(self, tensor: Tensor, name: str) -> NDArray[np.int64]:
+        """Return (r) the lanes that may share an access for a tensor at memory ``name``."""
+        return self.rows.instances(array for array in self.rows.inside[name]
+                                   if (array.reduce if tensor.is_output else array.multicast))
 
     def network(self, tensor: Tensor, chain: Chain) -> dict[str, Floats]:
         """Return the least energy of each fan-out for one tensor: its words once, or, next to compute, each use."""

@@ -11,6 +11,8 @@ A *stage* is everything that crosses into one memory m. From the counting rules,
   leaves in place: the least over dimensions is a bound, whatever the order.
 - *Passing.* A tensor that m does not keep comes from the same parent to a child further in. Loops inside m can only
   make more pieces and later ones advance; it is fetched at least as often as if m kept it, at no cost of room there.
+  It stays in place only if no loop in time between m and its child is over a dimension that it uses: then the children
+  of an instance of m hold all of its tile there. Compute holds nothing from step to step.
 - *Windows.* Words that carry over along a sliding axis (rule 3) are in no way assumed to be fetched again: of every
   axis all words come at least once for each piece of the dimensions that the tensor does not use.
 - *Lanes.* Those that share words of t are along dimensions that t does not use; all of them together are at most the
@@ -20,6 +22,8 @@ A *stage* is everything that crosses into one memory m. From the counting rules,
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +32,11 @@ from tilewright.cost.bounds.groups import Tiles, tiles_of
 from tilewright.cost.bounds.rows import Floats, MachineRows
 from tilewright.hardware import Fanout, Memory
 from tilewright.mapping import by_room, held_bits
-from tilewright.workload import Operator
+from tilewright.workload import Operator, Tensor
 
 _HALVINGS, _FEW = 9, 2048
 """Halvings of the multiplier's logarithm, and sums that are raised sooner than it is told which need not be."""
-_ROOM = 1 + 1e-9
+ROOM = 1 + 1e-9
 
 Ways = tuple[NDArray[np.intp], Floats]
 """Rows (w), and how often tensors are fetched there (t, w)."""
@@ -160,35 +164,69 @@ class Stages:
 
     def _known_stage(self, name: str) -> MemoryStage:
         """Return a stage; of one machine it is made once for all chains where the memory keeps the same."""
-        lanes, rooms = self._lanes(name), self._rooms(name)
+        lanes, rooms, held = self._lanes(name), self._rooms(name), self._held(name)
         if self.rows.count > 1:
-            return self._stage(rooms, lanes)
+            return self._stage(rooms, held, lanes)
         key = (tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
-               tuple(lanes.each[:, 0].tolist()))
-        return self.tiles.once(key, lambda: self._stage(rooms, lanes))
+               tuple(lanes.each[:, 0].tolist()), tuple((tensor, float(most[0])) for tensor, most in held.items()))
+        return self.tiles.once(key, lambda: self._stage(rooms, held, lanes))
 
-    def _stage(self, rooms: list[tuple[dict[str, float], Floats]], lanes: Lanes) -> MemoryStage:
-        groups = self.tiles.groups
-        fits = np.ones((self.rows.count, *(len(group.least) for group in groups)), dtype=np.bool_)
+    def _stage(self, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats],
+               lanes: Lanes) -> MemoryStage:
+        fits = np.ones((self.rows.count, *(len(group.least) for group in self.tiles.groups)), dtype=np.bool_)
         for bits, most in rooms:
-            taken = np.asarray(sum(self.tiles.by_tensor[name] * each for name, each in bits.items()))
-            fits &= taken <= (most * 8 * _ROOM).reshape(-1, *[1] * len(groups))
+            fits &= self._within(sum(self.tiles.by_tensor[name] * each for name, each in bits.items()), most * 8)
         flat = fits.reshape(self.rows.count, -1)
         flat[:, 0] |= ~flat.any(axis=1)
-        cells = np.unravel_index(np.flatnonzero(_highest(fits)), fits.shape)
-        kinds = self.tiles.once("resting", lambda: self._resting)
-        rows, often = zip(*(self._cuts(cells, kind) for kind in kinds), strict=True)
+        found = []
+        for kind in self._kinds(held):
+            there = fits
+            for tensor, rests in zip(self.operator.tensors, kind, strict=True):
+                if rests and tensor.name in held:
+                    there = there & self._within(self.tiles.by_tensor[tensor.name], held[tensor.name])
+            found.append(self._cuts(np.unravel_index(np.flatnonzero(_highest(there)), fits.shape), kind))
+        rows, often = zip(*found, strict=True)
         row = np.concatenate(rows)
         order = np.argsort(row, kind="stable")
         return MemoryStage(row[order], np.searchsorted(row[order], np.arange(self.rows.count)),
                            np.concatenate(often, axis=1)[:, order], lanes)
 
-    @property
-    def _resting(self) -> list[tuple[bool, ...]]:
-        """Which tensors are left in place by each kind of innermost loop."""
-        tensors, sizes = self.operator.tensors, self.operator.dimensions
-        kinds = {tuple(dim not in tensor.dimensions for tensor in tensors) for dim, size in sizes if size > 1}
-        return sorted(kinds) or [(False,) * len(tensors)]
+    def _within(self, taken: Any, most: Floats) -> NDArray[np.bool_]:
+        """Return (r, ...) the cells that take no more than ``most`` (r)."""
+        found: NDArray[np.bool_] = taken <= (most * ROOM).reshape(-1, *[1] * len(self.tiles.groups))
+        return found
+
+    def _kinds(self, held: dict[str, Floats]) -> list[tuple[bool, ...]]:
+        """Return which tensors are left in place by each kind of innermost loop, those ``held`` further in or not."""
+        names = [tensor.name for tensor in self.operator.tensors]
+        kinds = self.tiles.once("resting", lambda: resting(self.operator))
+        return sorted({way for kind in kinds for way in product(*(
+            {False, rests and bool(held[name].any())} if name in held else {rests}
+            for name, rests in zip(names, kind, strict=True)))})
+
+    def _held(self, name: str) -> dict[str, Floats]:
+        """Return (r) the words of each tensor that passes a memory which an instance of that has room for further in.
+
+        Those of compute are none.
+        """
+        found = {}
+        for tensor in self.operator.tensors:
+            chain = self.chains[tensor.name]
+            further = [keeper for keeper in chain if self.places[keeper] > self.places[name]]
+            if name not in chain and further != [*chain]:
+                found[tensor.name] = self._words(tensor, name, further[0]) if further else np.zeros(self.rows.count)
+        return found
+
+    def _words(self, tensor: Tensor, outside: str, name: str) -> Floats:
+        """Return (r) the words of a tensor that a memory has room for in one instance of one ``outside``."""
+        memory = self.rows.machine.level(name)
+        assert isinstance(memory, Memory)
+        room = self.rows.room(memory, next(iter(by_room(memory, [tensor]))))
+        if room is None:
+            return np.full(self.rows.count, np.inf)
+        instances = self.rows.outside[name] / self.rows.outside[outside]
+        words: Floats = room * 8 * instances / (memory.copies * float(held_bits(tensor, self.rows.machine)))
+        return words
 
     def _cuts(self, cells: tuple[NDArray[np.intp], ...], resting: tuple[bool, ...]) -> Ways:
         """Return how often tensors are fetched in some cells, by row and group, if some of them rest."""
@@ -221,6 +259,13 @@ class Stages:
             total = np.maximum(total, self.rows.instances(arrays))
             each.append(self.rows.instances(a for a in arrays if (a.reduce if tensor.is_output else a.multicast)))
         return Lanes(total, np.array(each, dtype=np.float64))
+
+
+def resting(operator: Operator) -> list[tuple[bool, ...]]:
+    """Return which tensors are left in place by each kind of innermost loop."""
+    kinds = {tuple(dim not in tensor.dimensions for tensor in operator.tensors)
+             for dim, size in operator.dimensions if size > 1}
+    return sorted(kinds) or [(False,) * len(operator.tensors)]
 
 
 def _highest(fits: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -1,0 +1,179 @@
+"""What comes from its home again, whatever memories keep: the least over kept sets, tiles and spreads of lanes at once.
+
+Each tensor has a *chain*: its home, and the memories further in that keep it, of which the first is its *child*. Of
+memories that may let a tensor pass, the first and the last that keep it matter here; what others add is left out. For
+each choice of a chain for every tensor:
+
+- every word crosses each boundary of its chain once, and compute asks for words as `compute` says, all tensors at once;
+- at a memory m with no array outside the memory before it, E are the extents of what lies inside all loops in time
+  outside m, on all instances together. What m keeps of E fits in all its instances. As in `refetch`, the words of a
+  tensor come from home again for each piece of the dimensions that it does not use, unless the innermost loop in time
+  outside m leaves it in place;
+- a tensor that passes m is left in place only if no loop in time between m and its child is over a dimension that it
+  uses: then the child, in all instances together, has room for its words in E. Compute stores nothing: what passes all
+  memories comes again with each loop.
+
+Of the last two and of what compute asks for, what holds for different tensors is summed; of the same the larger counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import product
+from math import ceil, log2, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost.bounds.compute import ComputeStage
+from tilewright.cost.bounds.groups import Floats, Tiles
+from tilewright.cost.bounds.passing import Chain, Passing
+from tilewright.cost.bounds.refetch import ROOM, resting
+from tilewright.cost.bounds.rows import ACCESSES
+from tilewright.mapping import by_room, held_bits
+from tilewright.workload import Tensor
+
+AXES, MOST_CHOICES = 3, 1 << 12
+"""Groups of dimensions, and choices of chains, that are looked at together at most."""
+EXACT, SHARES = 64, 16
+"""Up to so many lanes, and else that many numbers of lanes for each doubling, have spreads of their own."""
+ENERGY = ""
+"""The sum of picojoules, beside those of words by port of the outermost memory."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """Lower bounds on sums over all tensors, on machines of `Passing`."""
+
+    passing: Passing
+    tiles: Tiles
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is bounded: there are few enough groups and chains."""
+        return len(self.tiles.groups) <= AXES and prod(map(len, self._chains)) <= MOST_CHOICES
+
+    def least(self, wanted: Sequence[str]) -> Floats:
+        """Return (s, r) the least picojoules of memories and networks (`ENERGY`), or words at the outermost memory.
+
+        Words are of its own width, and those that a port serves, by its name in `ACCESSES`.
+        """
+        from tilewright.cost.bounds.again_kernels import least_sums  # noqa: PLC0415  (Numba takes long to import)
+
+        rows, tensors = self.passing.rows, self.passing.operator.tensors
+        count = max(map(len, self._chains))
+        fixed, price, asked = np.zeros((3, len(wanted), rows.count, len(tensors), count))
+        each = np.ones((rows.count, len(tensors), count))
+        for t, (tensor, chains) in enumerate(zip(tensors, self._chains, strict=True)):
+            for o, chain in enumerate(chains):
+                each[:, t, o] = self.passing.sharing(tensor, chain[-1])
+                for s, name in enumerate(wanted):
+                    fixed[s, :, t, o], price[s, :, t, o], asked[s, :, t, o] = rows.once(
+                        (self.passing.operator, tensor.name, chain, name), partial(self._costs, tensor, chain, name))
+        out = np.empty((len(wanted), rows.count))
+        cells, chained, work = self._cells
+        least_sums(cells, chained, (fixed, price, asked, each), self._rooms, self._spreads,
+                   float(self.passing.operator.macs), work, out)
+        return out
+
+    @cached_property
+    def _chains(self) -> list[tuple[Chain, ...]]:
+        return [self.passing.pairs(tensor.name) for tensor in self.passing.operator.tensors]
+
+    def _costs(self, tensor: Tensor, chain: Chain, name: str) -> tuple[Any, Any, Any]:
+        return self._energy(tensor, chain) if name == ENERGY else self._words(tensor, chain, name)
+
+    def _energy(self, tensor: Tensor, chain: Chain) -> tuple[Floats, Floats, Floats]:
+        """Return (r) each: picojoules that are fixed, of all words again, and of each word that compute asks for."""
+        spent = np.asarray(sum(self.passing.passage(tensor, chain).spent.values()))
+        home, last = (self.passing.prices(tensor, name) for name in (chain[0], chain[-1]))
+        once = home["update"] + home["read"] if tensor.is_output else home["read"]
+        if len(chain) == 1:
+            asked = again = once
+        else:
+            child = self.passing.prices(tensor, chain[1])
+            again = once + child["drain" if tensor.is_output else "fill"]
+            asked = last["update"] + np.minimum(last["read"], last["drain"]) if tensor.is_output else last["read"]
+        words = self.passing.asked(tensor, chain[-1]).astype(np.float64)
+        return spent - asked * words, again * tensor.words(self.passing.operator.sizes), asked
+
+    def _words(self, tensor: Tensor, chain: Chain, port: str) -> tuple[Any, Any, Any]:
+        """Return the words of a port of the outermost memory that are fixed, of all again, and of each asked for."""
+        outermost = self.passing.rows.machine.memories[0].name
+        if chain[0] != outermost:
+            return 0.0, 0.0, 0.0
+        words = tensor.words(self.passing.operator.sizes)
+        read, updated = (float(kind in ACCESSES[port]) * self.passing.rows.scale(tensor, outermost)
+                         for kind in ("read", "update"))
+        once = read + updated if tensor.is_output else read
+        first = -words * read if tensor.is_output else 0.0
+        return (first, 0.0, once) if len(chain) == 1 else (first + words * once, words * once, 0.0)
+
+    @cached_property
+    def _cells(self) -> tuple[Any, Any, Any]:
+        """What the kernel needs to know of cells and of chains, and arrays to work in."""
+        machine, tensors = self.passing.rows.machine, self.passing.operator.tensors
+        places = {memory.name: place for place, memory in enumerate(machine.memories)}
+        count, most = len(tensors), max(map(len, self._chains))
+        child = np.full((count, most), len(places), dtype=np.int64)
+        for t, chains in enumerate(self._chains):
+            child[t, :len(chains)] = [places[chain[1]] if len(chain) > 1 else len(places) for chain in chains]
+        homes = np.array([places[chains[0][0]] for chains in self._chains])
+        choices = np.array(list(product(*(range(len(chains)) for chains in self._chains))), dtype=np.int64)
+        outside = self.passing.rows.outside
+        stages = np.array([place for place in range(1, len(places))
+                           if outside[machine.memories[place - 1].name].max() == 1], dtype=np.int64)
+        rules = 1 + count + max(len(self.passing.rows.machine.memories), count) * count
+        words, pieces, own, kinds, total = self.tiles.once("cells", lambda: _cells_of(self.tiles))
+        work = (np.empty(len(choices)), np.empty_like(pieces), np.empty((rules, count + 1)),
+                np.zeros(AXES, dtype=np.uint8), np.empty(1 << 2 * count, dtype=np.uint8), np.empty((count, most)))
+        return (words, pieces, own, kinds, total, stages), (homes, child, choices), work
+
+    @cached_property
+    def _rooms(self) -> tuple[Floats, Floats]:
+        """Bits of a word (m, q, t) in every room of a memory, all copies, and bits of all its instances (r, m, q)."""
+        rows, tensors = self.passing.rows, self.passing.operator.tensors
+        memories = rows.machine.memories
+        bits = np.zeros((len(memories), len(tensors), len(tensors)))
+        limits = np.full((rows.count, len(memories), len(tensors)), np.inf)
+        for m, memory in enumerate(memories):
+            kept = [t for t, chains in zip(tensors, self._chains, strict=True)
+                    if any(memory.name in chain[1:] for chain in chains)]
+            for q, (owner, held) in enumerate(by_room(memory, kept).items()):
+                room = rows.room(memory, owner)
+                if room is not None:
+                    limits[:, m, q] = room * 8 * ROOM * rows.outside[memory.name]
+                    for tensor in held:
+                        bits[m, q, tensors.index(tensor)] = memory.copies * float(held_bits(tensor, rows.machine))
+        return bits, limits
+
+    @cached_property
+    def _spreads(self) -> tuple[Floats, NDArray[np.int64]]:
+        """How many lanes may share words of each tensor (c, t), and the first and last way to spread them by row."""
+        lanes = [_rounded(count) for count in self.passing.rows.instances(self.passing.rows.machine.fanouts).tolist()]
+        stage = ComputeStage(self.tiles, self.passing.rows, {})
+        tables = {count: self.tiles.once(count, partial(stage.shared, count)) for count in sorted({*lanes})}
+        ends = np.cumsum([0, *(len(table) for table in tables.values())])
+        spans = {count: (ends[at], ends[at + 1]) for at, count in enumerate(tables)}
+        return np.concatenate(list(tables.values())), np.array([spans[count] for count in lanes], dtype=np.int64)
+
+
+def _rounded(lanes: int) -> int:
+    """Return a number of lanes, no less, that others share."""
+    return lanes if lanes <= EXACT else ceil(2 ** (ceil(log2(lanes) * SHARES - 1e-9) / SHARES) - 1e-9)
+
+
+def _cells_of(tiles: Tiles) -> tuple[Any, ...]:
+    """Return the words, pieces and groups of cells, and what rests (`again_kernels.least_sums`)."""
+    tensors, groups = tiles.operator.tensors, tiles.groups
+    shape = [len(group.least) for group in groups] + [1] * (AXES - len(groups))
+    words = np.array([np.broadcast_to(tiles.by_tensor[t.name].reshape(
+        *tiles.by_tensor[t.name].shape, *[1] * (AXES - len(groups))), shape) for t in tensors])
+    pieces = np.ones((AXES, max(shape)))
+    for place, group in enumerate(groups):
+        pieces[place, :len(group.pieces)] = group.pieces
+    names = [group.tensor for group in groups]
+    own = np.array([names.index(t.name) if t.name in names else -1 for t in tensors])
+    kinds = np.array(tiles.once("resting", lambda: resting(tiles.operator)), dtype=np.uint8)
+    return words, pieces, own, kinds, np.array([float(t.words(tiles.operator.sizes)) for t in tensors])
