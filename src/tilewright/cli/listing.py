@@ -35,12 +35,18 @@ def list_things(
              "the library.")] = None,
     yaml: Annotated[bool, typer.Option(
         "--yaml", help="With an accelerator's name: its whole definition, to begin a file of one's own.")] = False,
+    tensors: Annotated[bool, typer.Option(
+        "--tensors", help="With a network's name: its tensors, who makes and reads them, and whose bytes they share.",
+        )] = False,
     store: StorePlace = None,
 ) -> None:
     """List networks, accelerators, mappers, dataflows, formats and so on, or show one."""
     if yaml and (kind != "accelerators" or name is None):
         raise InputError("--yaml", "must come with the name of an accelerator", None,
                          "For example tilewright list accelerators eyeriss --yaml")
+    if tensors and (kind != "networks" or name is None):
+        raise InputError("--tensors", "must come with the name of a network", None,
+                         "For example tilewright list networks resnet18 --tensors")
     if name is not None and kind == "accelerators":
         _accelerator(name, yaml)
     elif name is not None and kind == "library":
@@ -48,7 +54,10 @@ def list_things(
     elif name is not None and kind not in _ONE:
         raise InputError("NAME", f"must be left out for {kind}", name)
     else:
-        found = _ONE[kind](name) if name is not None else _STORED[kind](store) if kind in _STORED else _ALL[kind]()
+        if name is not None:
+            found = _tensors(name) if tensors else _ONE[kind](name)
+        else:
+            found = _STORED[kind](store) if kind in _STORED else _ALL[kind]()
         screen = console()
         tilewright.report.print_listing(found.heads, found.rows, found.right, screen)
         for note in found.notes:
@@ -87,6 +96,18 @@ def _network(name: str) -> Listing:
              engineering(layer.operator.macs), " ".join(layer.names[1:])) for layer in unique_operators(graph)]
     return Listing(("Layer", "Times", "Kind", "Shape", "MACs", "The same shape"), rows, (1, 4),
                    (f"\n{graph.name}: {graph.source}", coverage(graph).sentence, *graph.notes))
+
+
+def _tensors(name: str) -> Listing:
+    from tilewright.workload import tensor_graph
+
+    found = tensor_graph(tilewright.api.load_network(name))
+    rows = [(tensor.name, "x".join(map(str, tensor.shape)) if tensor.shape is not None else "unknown",
+             f"{tensor.words:,}" if tensor.shape is not None else "",
+             tensor.kind + (", leaves" if tensor.is_output else ""),
+             "" if tensor.storage == tensor.name else tensor.storage,
+             " ".join(f"{read.node}:{read.operand}" for read in tensor.reads)) for tensor in found.tensors.values()]
+    return Listing(("Tensor", "Shape", "Words", "Kind", "In the bytes of", "Read by"), rows, (2,))
 
 
 def _accelerators() -> Listing:

@@ -73,6 +73,7 @@ WRONG = {
     "export": (("export",), "export: must be told where to"),
     "list name": (("list", "objectives", "edp"), "NAME: must be left out for objectives"),
     "list yaml": (("list", "networks", "--yaml"), "--yaml: must come with the name of an accelerator"),
+    "list tensors": (("list", "mappers", "--tensors"), "--tensors: must come with the name of a network"),
     "bounds": (("bounds", "resnet50", "-a", "nvdla"), "Did you mean nvdla-like?"),
 }
 

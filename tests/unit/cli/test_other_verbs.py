@@ -68,6 +68,11 @@ def test_a_network_is_shown_layer_by_layer(tilewright):
     assert "M128 N768 K768" in out and "Options: batch=1, sequence=128" in out
 
 
+def test_a_network_is_shown_tensor_by_tensor(tilewright):
+    lines = [line.split() for line in tilewright("list", "networks", "resnet18", "--tensors").out.splitlines()]
+    assert ["maxpool", "1x64x56x56", "200,704", "activation", "layer1.0.conv1:I", "layer1.0.add:1"] in lines
+
+
 def test_the_default_mapper_comes_first_and_is_called_so(tilewright):
     lines = [line.split() for line in tilewright("list", "mappers").out.splitlines() if line.split()]
     places = [lines.index(line) for line in lines if line[0] in MAPPERS]

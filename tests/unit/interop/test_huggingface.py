@@ -12,7 +12,7 @@ from tilewright.cli import main
 from tilewright.hardware import preset
 from tilewright.interop import format_of, load_huggingface, load_onnx, load_torch
 from tilewright.store import tokens_record
-from tilewright.workload import DataMovement, Unmodelled, coverage, table_graph, zoo
+from tilewright.workload import DataMovement, Unmodelled, coverage, table_graph, tensor_graph, zoo
 
 CLASSES = {"id2label": {str(index): str(index) for index in range(1000)}}
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
@@ -432,3 +432,19 @@ def test_the_shell_reads_folders(text, bind, code, tmp_path, monkeypatch, capsys
         raise SystemExit(0)
     assert (end.value.code or 0) == code
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_tensors_of_a_language_model_keep_a_cache_and_share_keys(load):
+    graph = load("llama", architectures=["LlamaForCausalLM"], hidden_size=32, intermediate_size=64, num_hidden_layers=1,
+                 num_attention_heads=4, num_key_value_heads=2, vocab_size=50,
+                 bind={"batch": 2, "phase": "decode", "context": 16})
+    found, layer = tensor_graph(graph), "model.layers.0.self_attn"
+    assert sum(t.words for t in found.tensors.values() if t.kind == "weights") == graph.weight_words
+    assert [t.shape for t in found.tensors.values() if t.kind == "state"] == [(2, 2, 16, 8)] * 2
+    keys = dict(found.read_by(f"{layer}.matmul"))["W"]
+    assert keys.storage == f"{layer}.append.state"  # turned and repeated where it lies
+    (link,) = found.links(f"{layer}.add_2", f"{layer}.matmul", "W")
+    assert [link.axes[axis].at({"B": 3, "K": 5, "N": 15}) for axis in range(4)] == [1, 1, 0, 5]
+    assert link.axes[2].at({"B": 3, "K": 5, "N": 14}) < 0  # a token of before
+    (query,) = found.links(f"{layer}.add", f"{layer}.matmul", "I")
+    assert query.axes[1].at({"B": 3, "M": 1, "K": 0}) == 3  # both heads of the second group read its keys
