@@ -1,5 +1,6 @@
 """Plans of attention: spaces within one another, bounds below all plans, machines, attention of networks."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -163,3 +164,29 @@ def test_loops_are_told_as_people_read_them():
     plan = best_plan(flat_block("BERT", 4096).attention, EDGE)
     assert "online softmax" in plan.loops and "for instance in 768" in plan.loops
     assert "logits in DRAM" in best_plan(plan.attention, EDGE, "flex").loops
+
+
+@pytest.mark.slow  # reading it takes seconds
+def test_attention_of_a_hugging_face_configuration_is_found(tmp_path):
+    from tilewright.api import load_network
+
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 256, "vocab_size": 1000,
+              "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 2,
+              "max_position_embeddings": 512}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (one,) = attentions(load_network(str(tmp_path / "config.json"), {"sequence": 128, "batch": 2}), causal=True)
+    assert (one.instances, one.rows, one.keys, one.depth, one.group, one.heads, one.count) == (4, 512, 128, 32, 4, 2, 2)
+
+
+def test_attention_of_a_module_is_found():
+    torch = pytest.importorskip("torch")
+    from tilewright.api import load_network
+
+    class Heads(torch.nn.Module):
+        def forward(self, x):
+            heads = x.view(2, 32, 4, 16).transpose(1, 2)
+            shares = torch.softmax(heads @ heads.transpose(-1, -2) / 4.0, -1)
+            return (shares @ heads).transpose(1, 2).reshape(2, 32, 64)
+
+    (one,) = attentions(load_network((Heads().eval(), (torch.zeros(2, 32, 64),))))
+    assert (one.instances, one.rows, one.keys, one.depth, one.width) == (8, 32, 32, 16, 16)
