@@ -448,3 +448,16 @@ def test_tensors_of_a_language_model_keep_a_cache_and_share_keys(load):
     assert link.axes[2].at({"B": 3, "K": 5, "N": 14}) < 0  # a token of before
     (query,) = found.links(f"{layer}.add", f"{layer}.matmul", "I")
     assert query.axes[1].at({"B": 3, "M": 1, "K": 0}) == 3  # both heads of the second group read its keys
+
+
+def test_heads_of_the_zoo_are_cut_as_those_of_hugging_face(load):
+    ours = tensor_graph(zoo.load("bert-base", batch=2, sequence=8))
+    theirs = tensor_graph(load("bert", num_hidden_layers=1, bind={"batch": 2, "sequence": 8}))
+    zoo_names, names = "layer.0.attention.{}", "encoder.layer.0.attention.{}"
+    for here, there in ((("query", "scores", "I"), ("self.query", "self.matmul", "I")),
+                        (("key", "scores", "W"), ("self.key", "self.matmul", "W")),
+                        (("value", "context", "W"), ("self.value", "self.matmul_2", "W")),
+                        (("context", "output", "I"), ("self.matmul_2", "output.dense", "I"))):
+        (one,) = ours.links(zoo_names.format(here[0]), zoo_names.format(here[1]), here[2])
+        (two,) = theirs.links(names.format(there[0]), names.format(there[1]), there[2])
+        assert one.axes == two.axes

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from tilewright.interop import load_onnx, load_torch
-from tilewright.workload import DataMovement, MacNode, tensor_graph
+from tilewright.workload import DataMovement, MacNode, tensor_graph, unrolled
 
 
 class Kept(torch.fx.Interpreter):
@@ -204,6 +204,17 @@ def test_what_is_written_over_keeps_its_bytes_and_its_readers():
     assert {written.name, "mul"} <= {tensor.name for _, tensor in found.read_by("add")}
 
 
+def test_what_was_written_over_is_read_as_it_is_now():
+    def function(x):
+        y = x * 2
+        y.relu_()
+        return y + 1
+
+    found = tensor_graph(load_torch(Calls(function), (torch.zeros(2, 3),)))
+    ((_, read),) = found.read_by("add")
+    assert (read.producer.startswith("relu"), read.storage) == (True, "mul")
+
+
 def test_weights_read_twice_are_one_tensor():
     class Tied(nn.Module):
         def __init__(self):
@@ -262,3 +273,33 @@ def test_onnx_nodes_read_what_its_reference_reads(tmp_path):
     values = dict(zip(names, ReferenceEvaluator(model).run(None, inputs), strict=True)) | inputs
     values |= {tensor.name: numpy_helper.to_array(tensor) for tensor in made}
     assert len(follow(load_onnx(tmp_path / "moves.onnx"), values)) >= len(nodes)
+
+
+def test_unrolled_steps_make_what_pytorch_makes():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(4, 3, bias=False)
+
+        def forward(self, x):
+            return self.lstm(x)[0]
+
+    module, x = seeded(Recurrent()), torch.randn(5, 2, 4)
+    graph = unrolled(load_torch(module, (x,)))
+    found, values = tensor_graph(graph), {"x": x.numpy()}
+    weights = {"lstm.input.W": module.lstm.weight_ih_l0, "lstm.state[0].W": module.lstm.weight_hh_l0}
+    values |= {name: one.detach().numpy().T for name, one in weights.items()}
+    values |= {t.name: np.zeros(t.shape) for t in found.tensors.values() if t.kind == "state"}
+    for node in graph.nodes:
+        read = {operand: values[tensor.name] for operand, tensor in found.read_by(node.name)}
+        made = [tensor.name for tensor in found.made_by(node.name)]
+        if isinstance(node, MacNode):
+            values[made[0]] = read["I"] @ read["W"]
+        else:
+            step = int(node.name[len("lstm.cell["):-1])
+            gates = torch.from_numpy(read["0"][step] + read["1"])
+            one, forget, cell, out = gates.chunk(4, 1)
+            kept = forget.sigmoid() * torch.from_numpy(read["state"]) + one.sigmoid() * cell.tanh()
+            values[made[-1]], values[made[0]] = kept.numpy(), (out.sigmoid() * kept.tanh()).numpy()
+    steps = [values[found.made_by(f"lstm.cell[{step}]")[0].name] for step in range(5)]
+    np.testing.assert_allclose(np.stack(steps), module(x).detach().numpy(), atol=1e-5)

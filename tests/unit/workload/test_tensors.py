@@ -96,6 +96,12 @@ def test_links_cut_and_merge_heads():
     assert back["B"] == AxisLink((Digit("M", 12, 512, 2), Digit("K", 1, 64, 12)))
 
 
+def test_queries_that_share_keys_are_rows_of_one_product():
+    axes = link("llama-3-8b", "layer.0.attention.query.rotary", "layer.0.attention.scores", "I").axes
+    assert axes[2] == AxisLink((Digit("B", 512, 1, 8), Digit("M", 128, 2048, 4), Digit("K", 1, 1, 128)))
+    assert axes[1] == AxisLink((Digit("M", 1, 1, 2048),))
+
+
 def test_links_pass_what_only_moves_words():
     one = link("densenet121", "block1.0.conv2", "block1.2.relu1", "0")
     assert one.tensors == ("block1.0.conv2", "block1.0.concat", "block1.1.concat")
