@@ -46,7 +46,8 @@ def random_group(rng: Random, most: int = 5) -> FusedGroup:
             links += found
     if len(operators) == 1:
         return random_group(rng, most)
-    return FusedGroup(tuple(operators), tuple(links))
+    leaving = tuple(operator.name for operator in operators if rng.random() < 0.2)
+    return FusedGroup(tuple(operators), tuple(links), leaving)
 
 
 def size(operator, name):
@@ -244,4 +245,4 @@ def random_plan(seed: int, most: int = 5) -> tuple[FusedGroup, Accelerator, Fuse
 
 def alone(group: FusedGroup, name: str) -> FusedGroup:
     """The group of one of its operators."""
-    return replace(group, operators=(group.operator(name),), links=())
+    return replace(group, operators=(group.operator(name),), links=(), leaving=())

@@ -101,7 +101,7 @@ def evaluate_fused(plan: str | Path, network: Network, arch: Machine, *, bind: M
         if twice:
             raise InputError("plan.groups", "must have each operator once", twice[0])
         seen.update(names)
-        group = fused_group(tensors, names)
+        group = fused_group(tensors, names, accelerator.vector_unit.folds)
         wrong = fused_violations(group, accelerator, mapping)
         cost = None if any(each.kind != "capacity" for each in wrong) else fused_cost(group, accelerator, mapping)
         found.append(FusedEvaluation(group, accelerator, mapping, wrong, cost))

@@ -38,6 +38,8 @@ class FusedGroup:
     ----------
     operators
         In an order in which each comes after those whose results it reads.
+    leaving
+        Names of those whose results are read outside the group too. Results that no link reads leave it in any case.
 
     Raises
     ------
@@ -47,11 +49,14 @@ class FusedGroup:
 
     operators: tuple[Operator, ...]
     links: tuple[FusedLink, ...] = ()
+    leaving: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
         if not names or len(set(names)) != len(names):
             raise InputError("group.operators", "must be some operators with distinct names", names)
+        for name in self.leaving:
+            self.operator(name, "group.leaving")
         for at, link in enumerate(self.links):
             path = f"group.links[{at}]"
             producer, reader = self.operator(link.producer, path), self.operator(link.reader, path)
@@ -66,6 +71,10 @@ class FusedGroup:
             if not all(known):
                 raise InputError(f"{path}.axes", f"must give dimensions of the result of {producer.name} by those of "
                                  f"{reader.name}", link.axes[known.index(False)][0])
+
+    def leaves(self, name: str) -> bool:
+        """Whether the result of an operator is read in the group and outside it."""
+        return name in self.leaving and bool(self.readers(name))
 
     def operator(self, name: str, path: str = "group.operators") -> Operator:
         """Return the operator called ``name``."""

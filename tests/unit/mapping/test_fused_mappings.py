@@ -211,6 +211,30 @@ def test_malformed_files_are_one_error_with_a_line(line, text):
         load_fused(f"# a plan\n{text}\n", machine())
 
 
+def test_what_is_read_outside_a_group_is_brought_out_once():
+    net = zoo.load("resnet18")
+    group = fused_group(net, ["maxpool", "layer1.0.conv1", "layer1.0.relu1"])
+    assert group.leaving == ("maxpool", "layer1.0.relu1")  # the block's shortcut reads maxpool
+    assert [name for name in ("maxpool", "layer1.0.conv1", "layer1.0.relu1") if group.leaves(name)] == ["maxpool"]
+    pair = convolutions()
+    plan = FusedMapping(FusedNode((SharedLoop("DRAM", "P", 4),), rows(pair).root.parts), (HeldTensor("first", "SG"),))
+    counts = fused_cost(replace(pair, leaving=("first", "second")), machine(), plan).counts
+    assert (counts["first", "SG", "O"].drains, counts["first", "DRAM", "O"].updates) == (12, 12)
+    assert counts["second", "DRAM", "O"].updates == 12
+    assert ("first", "DRAM", "O") not in fused_cost(pair, machine(), plan).counts
+
+
+def test_what_the_machine_folds_need_not_be_named():
+    net, names = zoo.load("resnet18"), ["layer1.0.conv1", "layer1.0.conv2"]
+    assert fused_group(net, names).links == ()
+    (link,) = fused_group(net, names, ["relu"]).links
+    (direct,) = fused_group(net, ["layer1.0.relu1", "layer1.0.conv2"]).links
+    assert dict(link.axes)["P"] == dict(direct.axes)["X2"]
+    assert (link.producer, link.reader, link.operand) == (*names, "I")
+    group = fused_group(net, names, ["relu"])
+    assert not group.leaves("layer1.0.conv1")
+
+
 def test_groups_of_a_network_are_linked_as_its_tensors_are():
     bert = zoo.load("bert-base")
     names = [f"layer.0.attention.{name}" for name in ("scores", "scale", "softmax", "context")]

@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.cost.dense.nest import Nest
 from tilewright.cost.dense.single import energy_by_component, energy_by_tensor, nest_parts
 from tilewright.cost.fused.shares import FusedShare, pace, summed
-from tilewright.cost.fused.vector import vector_share
+from tilewright.cost.fused.vector import leave, vector_share
 from tilewright.cost.records import COMPUTE, FusedCost
 from tilewright.hardware import Accelerator
 from tilewright.mapping import FusedGroup, FusedMapping, FusedTree, Turns, lane_use, operations_of
@@ -29,6 +29,9 @@ def fused_cost(group: FusedGroup, accelerator: Accelerator, mapping: FusedMappin
     """
     tree = FusedTree(group, mapping)
     shares = {operator.name: _share(tree, operator, accelerator) for operator in group.operators}
+    for operator in group.operators:
+        if group.leaves(operator.name):
+            leave(tree, operator, accelerator, shares[operator.name])
     found = pace(tree, shares, accelerator, mapping.root)
     latency = found.steady_cycles + found.ramp_cycles
     energy = dict.fromkeys((name for share in shares.values() for name in share.energy), 0.0)

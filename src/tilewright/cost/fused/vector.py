@@ -1,6 +1,7 @@
 """A vector operator in a fused group: its turns, each reading and writing its tiles where they are held."""
 
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
@@ -10,7 +11,7 @@ from tilewright.cost.fused.shares import FusedShare
 from tilewright.cost.records import KINDS, Count
 from tilewright.cost.vector import UNIT
 from tilewright.hardware import Accelerator, Memory, exact_rate
-from tilewright.mapping import FusedTree, Turns, operations_of
+from tilewright.mapping import FusedTree, Turns, operations_of, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 
@@ -32,7 +33,7 @@ def vector_share(tree: FusedTree, operator: Operator, accelerator: Accelerator) 
             share.counts[memory.name, tensor.name] = count
             for kind in KINDS:
                 bits.setdefault(memory.name, Counter())[kind] += getattr(count, kind) * _bits(tensor, accelerator)
-    _charge(share, bits, accelerator)
+    charge(share, bits, accelerator)
     made = _words(operator.output, turns)
     each = Fraction(operations_of(operator) or 0, operator.output.words(operator.sizes))
     unit, rate = accelerator.vector_unit, exact_rate(accelerator.vector_unit.rate(operator.kind))
@@ -70,16 +71,29 @@ def _bits(tensor: Tensor, accelerator: Accelerator) -> Fraction:
     return Fraction(tensor.word_bits or dict(accelerator.word_bits)["inputs"])
 
 
-def _charge(share: FusedShare, bits: dict[str, Counter[str]], accelerator: Accelerator) -> None:
+def leave(tree: FusedTree, operator: Operator, accelerator: Accelerator, share: FusedShare) -> None:
+    """Add what it takes to bring a result out of the group as well: each word once, from where it is held."""
+    output, home = operator.output, tree.home(operator.name, accelerator)
+    out = _way(output, None, accelerator)[0].name
+    if home == out:
+        return
+    words = output.words(operator.sizes)
+    vector = operations_of(operator) is not None
+    width = _bits(output, accelerator) if vector else Fraction(tensor_bits(output, accelerator))
+    share.add({(home, output.name): Count(0, 0, 0, words), (out, output.name): Count(0, 0, words, 0)})
+    charge(share, {home: Counter({"drains": words * width}), out: Counter({"updates": words * width})}, accelerator)
+
+
+def charge(share: FusedShare, bits: Mapping[str, Counter[str]], accelerator: Accelerator) -> None:
     """Add the cycles and energy of the bits that each memory moves, by kind of access."""
     for memory in accelerator.memories:
         moved = bits.get(memory.name, Counter())
         block, per = memory.block_words * memory.word_bits, accelerator.instances(memory.name) * memory.word_bits
         ports = ((memory.bandwidth.read, moved["reads"] + moved["drains"]),
                  (memory.bandwidth.write, moved["fills"] + moved["updates"]), (memory.bandwidth.shared, moved.total()))
-        share.cycles[memory.name] = max(
+        share.cycles[memory.name] += max(
             (ceil(Fraction(count) / per / exact_rate(rate)) for rate, count in ports if rate is not None), default=0)
         energy = dict(zip(KINDS, (memory.energy.read_pj, memory.energy.fill_pj, memory.energy.update_pj,
                                   memory.energy.drain_pj), strict=True))
-        share.energy[memory.name] = sum(ceil(Fraction(moved[kind]) / block) * memory.block_words * energy[kind]
-                                        for kind in KINDS)
+        share.energy[memory.name] += sum(ceil(Fraction(moved[kind]) / block) * memory.block_words * energy[kind]
+                                         for kind in KINDS)

@@ -30,6 +30,7 @@ from tilewright.mapping import (
     Mapping,
     lane_use,
     operations_of,
+    tensor_bits,
 )
 from tilewright.workload import Operator, Tensor
 
@@ -243,6 +244,9 @@ def walk_fused(group: FusedGroup, accelerator: Accelerator, mapping: FusedMappin
     walker = _Walker(group, accelerator, mapping)
     taken = {op.name: _layer(walker, op) if operations_of(op) is None else _vector(walker, op)
              for op in group.operators}
+    for op in group.operators:
+        if op.name in group.leaving and any(link.producer == op.name for link in group.links):
+            _leave(walker, op, taken[op.name])
     steady, ramp, bottleneck = _time(walker, taken, mapping.root, 1)
     energy = defaultdict[str, float](float)
     cycles = Counter[str]()
@@ -324,18 +328,7 @@ def _vector(walker: _Walker, operator: Operator) -> _Taken:
             for kind in kinds[:1] if at == 0 else kinds:
                 found.counts[memory.name, tensor.name][kind] += words
                 bits[memory.name][kind] += words * width  # type: ignore[assignment]
-    for memory in machine.memories:
-        moved, rate = bits[memory.name], memory.bandwidth
-        word = memory.word_bits * machine.instances(memory.name)
-        reading, writing = ("reads", "drains"), ("fills", "updates")
-        for ports, speed in ((reading, rate.read), (writing, rate.write), (KINDS, rate.shared)):
-            if speed is not None:
-                through = Fraction(sum(moved[kind] for kind in ports)) / word
-                found.cycles[memory.name] = max(found.cycles[memory.name], ceil(through / exact_rate(speed)))
-        for kind in KINDS:
-            blocks = ceil(Fraction(moved[kind]) / (memory.block_words * memory.word_bits))
-            each = getattr(memory.energy, f"{kind[:-1]}_pj")
-            found.energy[memory.name] += blocks * memory.block_words * each
+    _move(found, bits, machine)
     every = Fraction(operations_of(operator) or 0) / len(_words(operator.output, _whole(operator)))
     done = [every * len(_words(operator.output, box)) for box in turns]
     pace = exact_rate(unit.rate(operator.kind))
@@ -344,6 +337,37 @@ def _vector(walker: _Walker, operator: Operator) -> _Taken:
     found.cycles[UNIT] = ceil(found.done / pace)
     found.energy[UNIT] = float(found.done) * (unit.energy_pj_per_operation or 0)
     return found
+
+
+def _move(found: _Taken, bits: dict[str, Counter[str]], machine: Accelerator) -> None:
+    """Charge memories for the bits that they move, by kind."""
+    reading, writing = ("reads", "drains"), ("fills", "updates")
+    for memory in machine.memories:
+        moved, rate, slowest = bits[memory.name], memory.bandwidth, 0
+        for ports, speed in ((reading, rate.read), (writing, rate.write), (KINDS, rate.shared)):
+            if speed is not None:
+                through = Fraction(sum(moved[kind] for kind in ports)) / memory.word_bits
+                slowest = max(slowest, ceil(through / machine.instances(memory.name) / exact_rate(speed)))
+        found.cycles[memory.name] += slowest
+        for kind in KINDS:
+            blocks = ceil(Fraction(moved[kind]) / (memory.block_words * memory.word_bits))
+            found.energy[memory.name] += blocks * memory.block_words * getattr(memory.energy, f"{kind[:-1]}_pj")
+
+
+def _leave(walker: _Walker, operator: Operator, found: _Taken) -> None:
+    """Bring each word of a result out, from the memory that holds it to the outermost that can keep it."""
+    machine, output = walker.accelerator, operator.output
+    inside, outside = walker.home(operator.name), _passed(machine, output, None)[0].name
+    if inside == outside:
+        return
+    words, bits = len(_words(output, _whole(operator))), defaultdict[str, Counter[str]](Counter)
+    width = Fraction(tensor_bits(output, machine))
+    if operations_of(operator) is not None:
+        width = Fraction(output.word_bits or dict(machine.word_bits)["inputs"])
+    for memory, kind in ((inside, "drains"), (outside, "updates")):
+        found.counts[memory, output.name][kind] += words
+        bits[memory][kind] += words * width  # type: ignore[assignment]
+    _move(found, bits, machine)
 
 
 def _whole(operator: Operator) -> Box:
