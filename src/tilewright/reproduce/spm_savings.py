@@ -1,0 +1,243 @@
+"""Scratchpads managed by integer programming (Jang, Drexel 2023): table 7.1 and figures 7.1 to 7.4.
+
+The cycles of SMAUG are not published but as shares, so that speedups follow from these shares and from what is saved,
+by the equations of section 6.2. What is saved is counted three times: loads and stores, whatever their sizes; changes
+of the mapping matrix, as that section prints; and bytes that really move.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from statistics import fmean, geometric_mean
+from typing import Any
+
+import numpy as np
+
+from tilewright.allocation import (
+    SOLVERS,
+    OperationStep,
+    Pad,
+    PlanSearch,
+    Prices,
+    ResidencyProblem,
+    ResidentTensor,
+    Stay,
+    cut_tensors,
+    network_problem,
+    plan_record,
+    read_pads,
+    standing_bounds,
+    tally,
+    transfers_of,
+    verify,
+)
+from tilewright.jobs import Runner
+from tilewright.reproduce.claims import apart, cases, exact, gain, judge, same
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.workload import TensorGraph, tensor_graph, zoo
+
+SOURCE = ("Jang, Dynamic Inter-Node ILP Based Multi-Scratchpad Management for Deep Learning Accelerators, master's "
+          "thesis, Drexel University 2023, ")
+BITS, PADS, PLENTY = (16, 16), 3, 2**20
+"""Of SMAUG's words; scratchpads; kilobytes of one that holds all."""
+SIZES = (32, 64, 128, 256, 512, 1024, 2048)
+NETWORKS = {"CNN": "cnn10", "LeNet5": "lenet5", "LSTM": "", "Minerva": "minerva", "ELU": "elu",
+            "Large-ELU": "large-elu", "ResNet": "resnet50", "VGG": "vgg-cifar10"}
+TABLE = {"CNN": (39.83, 66.20, 45.16, 41.81), "LeNet5": (40.79, 68.89, 47.30, 42.91),
+         "LSTM": (42.27, 73.21, 47.76, 42.93), "Minerva": (47.65, 91.04, 60.46, 43.10),
+         "ELU": (43.81, 77.96, 52.66, 42.08), "Large-ELU": (45.21, 82.51, 55.81, 42.55),
+         "ResNet": (41.50, 70.95, 48.01, 43.10), "VGG": (44.12, 78.95, 53.65, 43.71)}
+"""Table 7.1, all in percent: share of DMA, speedup without any, with an infinite scratchpad, and mean over sizes."""
+WHOLE_FROM = ("LSTM", "Minerva", "LeNet5", "CNN")
+"""Networks that figure 7.2 has at all of the infinite scratchpad's speedup from 128 KB on."""
+Found = Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+def lstm(steps: int = 8, inputs: int = 32, hidden: int = 32) -> tuple[list[ResidentTensor], list[OperationStep]]:
+    """Return a layer of an LSTM, step by step, as SMAUG unrolls it; its sizes are ours, as they are not published."""
+    width = BITS[0] // 8
+    tensors = [ResidentTensor("W", 4 * hidden * inputs * width, weights=True, outside=True),
+               ResidentTensor("U", 4 * hidden * hidden * width, weights=True, outside=True),
+               *(ResidentTensor(name, hidden * width, outside=True) for name in "hc")]
+    made: list[OperationStep] = []
+    state, memory = 2, 3
+    for at in range(steps):
+        first = len(tensors)
+        tensors += [ResidentTensor(f"x{at}", inputs * width, outside=True),
+                    *(ResidentTensor(f"{name}{at}", 4 * hidden * width) for name in ("Wx", "Uh")),
+                    ResidentTensor(f"h{at}", hidden * width, leaves=True),
+                    ResidentTensor(f"c{at}", hidden * width, leaves=at + 1 == steps)]
+        made += [OperationStep(f"input{at}", (first, 0), (first + 1,)),
+                 OperationStep(f"state{at}", (state, 1), (first + 2,)),
+                 OperationStep(f"cell{at}", (first + 1, first + 2, memory), (first + 3, first + 4))]
+        state, memory = first + 3, first + 4
+    return tensors, made
+
+
+@cache
+def _graph(name: str) -> TensorGraph:
+    return tensor_graph(zoo.load(name))
+
+
+def problem_of(network: str, kilobytes: int) -> ResidencyProblem:
+    """Return the problem of one of the thesis's networks on three scratchpads, tensors cut to them (6.3)."""
+    pads: tuple[Pad, ...] = read_pads(f"{PADS}x{kilobytes}KB", BITS[0] // 8)
+    if NETWORKS[network]:
+        return network_problem(_graph(NETWORKS[network]), pads, bits=BITS, oversize="cut")
+    tensors, steps = lstm()
+    cut, told = cut_tensors(tensors, steps, pads)
+    return ResidencyProblem(network, tuple(steps), cut, pads, told)
+
+
+def transitions(problem: ResidencyProblem, stays: tuple[Stay, ...]) -> int:
+    """Return changes of the mapping matrix between operations, without sizes (6.2)."""
+    there = np.zeros((len(problem.tensors), len(problem.pads), len(problem.steps)), dtype=np.int64)
+    for stay in stays:
+        there[stay.tensor, stay.pad, stay.first:stay.last + 1] = 1
+    return int(np.abs(np.diff(there, axis=2)).sum())
+
+
+def _solved(problem: ResidencyProblem, solver: str, metric: str) -> PlanSearch:
+    search = PlanSearch(problem, Prices(problem, (metric,)))
+    standing_bounds(search)
+    SOLVERS.get(solver)(search)
+    return search
+
+
+def measure(network: str, kilobytes: int) -> dict[str, Any]:
+    """Return what the naive map and the best ones move, by number, change and bytes; the verifier looks at all."""
+    problem = problem_of(network, kilobytes)
+    plans = {"naive": _solved(problem, "naive", "bytes"), "thesis": _solved(problem, "exact", "thesis"),
+             "true": _solved(problem, "exact", "bytes")}
+    faults = sum(len(verify(plan_record(plan, {
+        "command": "", "machine": "", "assumptions": (), "solver": "", "objective": plan.prices.metrics}, (), 1)))
+        for plan in plans.values()) if kilobytes <= max(SIZES) else 0
+    moves = {name: transfers_of(problem, plan.stays) for name, plan in plans.items()}
+    moved = {name: tally(problem, transfers).bytes for name, transfers in moves.items()}
+    changes = {name: transitions(problem, plan.stays) for name, plan in plans.items()}
+    return {"transfers_left": len(moves["thesis"]) / len(moves["naive"]), "naive_bytes": moved["naive"],
+            "changes_left": changes["thesis"] / changes["naive"], "bytes_left": moved["true"] / moved["naive"],
+            "proven": plans["thesis"].closed and plans["true"].closed,
+            "verifier": "agrees" if not faults else "disagrees"}
+
+
+def measured(runner: Runner, sizes: tuple[int, ...]) -> Found:
+    """Return what every network moves with every size."""
+    keys = [(network, size) for network in NETWORKS for size in sizes]
+    cells = [Cell({"network": network, "kilobytes": size}, lambda network=network, size=size: measure(network, size))
+             for network, size in keys]
+    return dict(zip(keys, runner.run(cells), strict=True))
+
+
+def speedup(share: float, saved: float) -> float:
+    """Return by how many percent a network is faster where so much of its DMA is saved (6.2); all are parts of one."""
+    return 100 * (1 / (1 - share * saved) - 1)
+
+
+def saved(found: Mapping[str, Any], what: str = "transfers") -> float:
+    """Return the part of the naive map's ``transfers`` (or ``changes``, ``bytes``) that the best plan saves."""
+    return 1 - float(found[f"{what}_left"])
+
+
+def _speedups(found: Found, network: str, sizes: tuple[int, ...]) -> list[float]:
+    return [speedup(TABLE[network][0] / 100, saved(found[network, size])) for size in sizes]
+
+
+FOLLOWS = exact("Speedups without DMA follow from its shares", "66.20 % to 91.04 %",
+                "the share of printed speedups that 1 / (1 - share) can be, as shares are rounded")
+PUBLISHED = geometric_mean(1 + infinite / 100 for _, _, infinite, _ in TABLE.values())
+INFINITE, CHANGES, BYTES = (gain(
+    f"An infinite scratchpad makes networks 1.45 to 1.60 times as fast: {how}", "45.16 % to 60.46 %", PUBLISHED,
+    "the geometric mean of ours over the eight networks") for how in (
+        "by loads and stores, whatever their sizes", "by changes of the mapping matrix, as section 6.2 sums them",
+        "by bytes of whole tensors that move"))
+WAYS = ("transfers", "changes", "bytes")
+
+
+MEANS = cases("Mean speedups over sizes agree with those of single sizes", "43.10 % of Minerva, 100 % from 128 KB",
+              "whether five of seven sizes at 60.46 % leave room for a mean of 43.10 %")
+
+
+@reproduction("spm-table7.1", "Shares of DMA, and what scratchpads of three sizes up to infinite are worth",
+              SOURCE + "table 7.1", (FOLLOWS, INFINITE, CHANGES, BYTES, MEANS),
+              Setting("quick", 1, {"sizes": (32, 2048)}), Setting("full", 1, {"sizes": SIZES}))
+def table71(setting: Setting, runner: Runner) -> Findings:
+    """Work out speedups from the printed shares and our savings."""
+    found = measured(runner, (*setting["sizes"], PLENTY))
+    rows, worth, follows = [], [], []
+    for network, (share, without, infinite, mean) in TABLE.items():
+        ours = [speedup(share / 100, saved(found[network, PLENTY], way)) for way in WAYS]
+        worth.append([1 + each / 100 for each in ours])
+        low, high = (speedup((share + shift) / 100, 1) for shift in (-0.005, 0.005))
+        follows.append(low - 0.005 <= without <= high + 0.005)
+        rows.append((network, share, without, speedup(share / 100, 1), infinite, *ours, mean,
+                     fmean(_speedups(found, network, setting["sizes"])), found[network, PLENTY]["verifier"]))
+    means = [geometric_mean(each) for each in zip(*worth, strict=True)]
+    told = [f"{mean:.2f} ({min(each):.2f} to {max(each):.2f})"
+            for mean, each in zip(means, zip(*worth, strict=True), strict=True)]
+    floor = 5 * TABLE["Minerva"][2] / 7
+    table = Table("speedups", "Speedups (%), published and ours", (
+        "Network", "DMA (%)", "Without DMA", "Ours", "Infinite scratchpad", "Ours by number", "By changes",
+        "By bytes", "Mean over sizes", "Ours", "Verifier"), tuple(rows), (
+            "Tensors are cut to the scratchpads; the LSTM has sizes of ours.",))
+    return Findings((table,), (
+        judge(FOLLOWS, fmean(follows), f"{sum(follows)} of eight, as shares are rounded"),
+        judge(INFINITE, means[0], told[0]), judge(CHANGES, means[1], told[1]),
+        judge(BYTES, means[2], told[2], "weights move once whatever is kept, and outweigh activations there"),
+        judge(MEANS, 0.0, f"five sizes alone make {floor:.2f} %", "figure 7.2 has Minerva at 100 % from 128 KB",
+              impossible=floor > TABLE["Minerva"][3])),
+        (_plot(found, (*setting["sizes"], PLENTY)),))
+
+
+LEAST = same("The least speedup of all networks and sizes is 1.19", "1.19 (ResNet at 32 KB)", 60.46 / 19,
+             "how many times 19 % and the least of ours, by loads and stores, are apart")
+MEAN = gain("The mean speedup is at least 1.41", "1.41", 1.41, "the least mean over sizes of ours, by loads and stores")
+GROWS = cases("Savings grow with the size of scratchpads", "all networks",
+              "the share of networks that save a hundredth more of their transfers with 2 MB than with 32 KB")
+WHOLE = cases("LSTM, Minerva, LeNet5 and CNN reach the infinite scratchpad's speedup at 128 KB, and not at 32 KB",
+              "100 %", "the share of the four of which both is so", none=0.0)
+
+
+@reproduction("spm-fig7.1", "Speedups and transfers saved over sizes of three scratchpads",
+              SOURCE + "figures 7.1 to 7.4", (LEAST, MEAN, GROWS, WHOLE),
+              Setting("quick", 1, {"sizes": (32, 128, 2048)}), Setting("full", 1, {"sizes": SIZES}),
+              cells="spm-table7.1")
+def figure71(setting: Setting, runner: Runner) -> Findings:
+    """Sweep the sizes for all networks."""
+    sizes = setting["sizes"]
+    found = measured(runner, (*sizes, PLENTY))
+    speedups = {network: _speedups(found, network, sizes) for network in NETWORKS}
+    least = min((value, network, size) for network in NETWORKS for value, size in zip(
+        speedups[network], sizes, strict=True))
+    means = {network: fmean(values) for network, values in speedups.items()}
+    grows = [saved(found[network, max(sizes)]) - saved(found[network, 32]) > 0.01 for network in NETWORKS]
+    whole = [_part(found, network, 128) > 0.999 > _part(found, network, 32) for network in WHOLE_FROM]
+    rows = tuple((network, size, saved(value), saved(value, "bytes"), speedup(TABLE[network][0] / 100, saved(value)),
+                  _part(found, network, size), float(value["transfers_left"]) / float(
+                      found[network, PLENTY]["transfers_left"]), "yes" if value["proven"] else "no",
+                  value["verifier"]) for (network, size), value in found.items())
+    table = Table("sizes", "What is saved and what it is worth", (
+        "Network", "KB", "Transfers saved", "Bytes saved", "Speedup (%)", "Of the infinite", "Over the least",
+        "Proven", "Verifier"), rows, (f"{PLENTY} KB stands for an infinite scratchpad.",))
+    return Findings((table,), (
+        judge(LEAST, apart(least[0], 19), f"{1 + least[0] / 100:.3f} ({least[1]} at {least[2]} KB)"),
+        judge(MEAN, 1 + min(means.values()) / 100, f"{1 + min(means.values()) / 100:.3f}"),
+        judge(GROWS, fmean(grows), f"{sum(grows)} of {len(grows)}",
+              "a chain whose tensors are cut to the scratchpads never has to let go of one"),
+        judge(WHOLE, fmean(whole), f"{sum(whole)} of {len(whole)}")), (_plot(found, (*sizes, PLENTY)),))
+
+
+def _part(found: Found, network: str, size: int) -> float:
+    """Return which part of the infinite scratchpad's speedup a size has."""
+    share = TABLE[network][0] / 100
+    most = speedup(share, saved(found[network, PLENTY]))
+    return speedup(share, saved(found[network, size])) / most if most else 1.0
+
+
+def _plot(found: Found, sizes: tuple[int, ...]) -> Plot:
+    data: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "lines+markers", "name": f"{network}, {way}",
+         "visible": "legendonly" if way == "transfers" else True, "x": [str(size) for size in sizes],
+         "y": [saved(found[network, size], way) for size in sizes]} for way in ("bytes", "transfers")
+        for network in NETWORKS]
+    return Plot("saved", "Part of the naive map's transfers that is saved", data, {
+        "xaxis": {"title": {"text": "KB of each scratchpad"}}, "yaxis": {"title": {"text": "saved"}}})
