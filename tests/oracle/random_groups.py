@@ -112,7 +112,8 @@ def product(rng, name, source, operators):
 def flattened(rng, name, source, _):
     """All words of the source in one row, as a classifier reads them: channel ``C // rows``, row ``C % rows``."""
     k, p = size(source, "K"), size(source, "P")
-    axes = (("K", AxisLink((Digit("C", 1, p, k),))), ("P", AxisLink((Digit("C", 1, 1, p),))))
+    axes = [("K", AxisLink((Digit("C", 1, p, k),))), ("P", AxisLink((Digit("C", 1, 1, p),)))]
+    axes = tuple(axes[at] for at in rng.permutation(2))
     operator = Operator(name, "matmul", (("K", int(rng.integers(1, 5))), ("C", k * p), ("P", 1)), (
         Tensor("I", "inputs", plain("P", "C")), Tensor("W", "weights", plain("K", "C")),
         Tensor("O", "outputs", plain("K", "P"))))

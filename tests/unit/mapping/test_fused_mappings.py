@@ -101,6 +101,22 @@ def test_halos_are_held_until_the_last_reader_has_passed(step, own, most, stayin
     assert fused_cost(group, machine(), plan).made["first"] == 1
 
 
+def test_what_stays_for_later_turns_takes_room_while_others_run():
+    pair = convolutions()
+    third = matmul("third", m=12, n=1, k=1)
+    group = FusedGroup((*pair.operators, third), (*pair.links, FusedLink("second", "third", "I", (one("P", M=1),))))
+    first, second = rows(pair).root.parts
+    leaves = (replace(first, steps=(("P", 1),)), second, FusedLeaf("third", whole(third)))
+    held = HeldTensor("first", "SG"), HeldTensor("second", "SG")
+    plan = FusedMapping(FusedNode((SharedLoop("DRAM", "M", 4),), leaves), held)
+    found = fused_rooms(FusedTree(group, plan), machine())
+    sizes = [dict(found["SG", name][0].bytes_by_tensor) for name in ("first", "second", "third")]
+    assert [each.get("first", 0) for each in sizes] == [6, 6, 2]  # a window, of which two rows stay
+    assert [each.get("second", 0) for each in sizes] == [0, 4, 4]
+    assert [each.get("first.W", 0) for each in sizes] == [6, 6, 6]  # weights stay, twice
+    assert [each.get("third.O", 0) for each in sizes] == [0, 0, 8]
+
+
 def test_halos_are_made_again():
     group = convolutions()
     plan = FusedMapping(FusedNode((SharedLoop("DRAM", "P", 4),), rows(group).root.parts, again=True),
@@ -154,6 +170,16 @@ def test_what_cannot_hold_a_tensor_is_told():
                         (HeldTensor("layer1.0.conv1", "Spads"),))
     found = {each.kind: each for each in fused_violations(group, array, plan)}
     assert found["held"].mend == "hold it in GLB"
+
+
+@pytest.mark.parametrize(("step", "loop"), [(1, ("N", 1)), (3, ("N", 3)), (4, ("M", 1)), (9, ("M", 3)), (32, None)])
+def test_a_loop_over_a_merged_axis_is_one_over_what_its_step_moves(step, loop):
+    table, flat = matmul("table", m=8, n=4, k=2), matmul("flat", m=1, n=3, k=32)
+    merged = ("N", AxisLink((Digit("K", 1, 1, 4),))), ("M", AxisLink((Digit("K", 1, 4, 8),)))
+    group = FusedGroup((table, flat), (FusedLink("table", "flat", "I", merged),))
+    leaves = tuple(FusedLeaf(op.name, whole(op)) for op in group.operators)
+    tree = FusedTree(group, FusedMapping(FusedNode((SharedLoop("DRAM", "K", step),), leaves)))
+    assert [(each.dimension, each.step) for each in tree.shared("table")] == ([] if loop is None else [loop])
 
 
 @pytest.mark.parametrize("wrong", ["missing", "unknown", "backwards", "twice", "dimension", "step", "empty", "held",
