@@ -71,6 +71,6 @@ class FuseOptions(OnMachine):
     options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None,
                                                  "Of micro-batches: an option of the mapper. Repeatable.")
     plan: str | Path | None = option(None, "--plan", kind="path", metavar="FILE.yaml", says=(
-        "Of micro-batches: look at this plan instead of searching one."))
+        "Look at this plan instead of searching one."))
     told: Observer | None = None
     stop: Stop | None = None

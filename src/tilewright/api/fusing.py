@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tilewright.report
@@ -9,10 +10,11 @@ from tilewright.api.flags import command_line, takes
 from tilewright.api.fuse_options import FuseOptions
 from tilewright.api.inputs import load_accelerator, load_network, name_of
 from tilewright.api.micro_batching import fuse_micro_batches
+from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
-from tilewright.base import InputError, Registry
-from tilewright.fusion.flat import AttentionFusion, FusionGoal, flat_machine, fuse_attention
-from tilewright.hardware import parse_bytes
+from tilewright.base import InputError, Registry, write_whole
+from tilewright.fusion.flat import AttentionFusion, FusionGoal, attention_yaml, flat_machine, fuse_attention
+from tilewright.hardware import read_bytes
 from tilewright.workload import Graph
 
 FUSION_SPACES: Registry[Callable[[FuseOptions, Graph], OnSheet]] = Registry("space of fused plans")
@@ -38,6 +40,11 @@ class FusedAttention(OnSheet):
         """All of it as plain data."""
         return dict(tilewright.report.attention_tree(self.found, self.network, self.command))
 
+    def write_plan(self, path: str | Path) -> Path:
+        """Write the plans as YAML, which ``plan`` of `fuse` reads; folders are made."""
+        parts = {plan.attention.name: plan.parts for plan in self.found.plans}
+        return write_whole(ready_place(path), attention_yaml(self.network, parts))
+
 
 @takes(FuseOptions, raises=", or no plan fits the machine")
 def fuse(asked: FuseOptions) -> OnSheet:
@@ -56,10 +63,11 @@ def fuse(asked: FuseOptions) -> OnSheet:
 def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
     if not isinstance(asked.arch, str) and isinstance(asked.arch, Sequence):
         raise InputError("--arch", "must be given once", ", ".join(map(str, asked.arch)))
-    machine = flat_machine(load_accelerator(asked.arch), capacity_bytes=_room(asked.memory), clock_mhz=asked.clock,
+    room = None if asked.memory is None else read_bytes(asked.memory, "memory")
+    machine = flat_machine(load_accelerator(asked.arch), capacity_bytes=room, clock_mhz=asked.clock,
                            word_bits=asked.word_bits)
     goal = FusionGoal(asked.within, asked.objective, asked.softmax, asked.causal)
-    found = fuse_attention(graph, machine, goal)
+    found = fuse_attention(graph, machine, goal, asked.plan)
     command = command_line("fuse", FuseOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "bind": _bound(asked)})
     return FusedAttention(found, graph.name, command)
@@ -68,13 +76,3 @@ def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
 def _bound(asked: FuseOptions) -> dict[str, int | str]:
     """Return the sizes of dynamic dimensions, and the phase where one is named."""
     return {**(asked.bind or {}), **({"phase": asked.phase} if asked.phase else {})}
-
-
-def _room(text: str | None) -> float | None:
-    """Read a size in bytes."""
-    if text is None:
-        return None
-    try:
-        return float(parse_bytes(text))
-    except ValueError as error:
-        raise InputError("--memory", str(error), text, "For example 512KiB") from None

@@ -8,12 +8,11 @@ import typer
 
 import tilewright.api
 from tilewright.api.fuse_options import FuseOptions
-from tilewright.base import InputError
 from tilewright.cli.compare import deliver
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
 
 Save = Annotated[Path | None, typer.Option(
-    "--save", metavar="FILE.yaml", show_default=False, help="Of micro-batches: write the plan as YAML, for --plan.")]
+    "--save", metavar="FILE.yaml", show_default=False, help="Write the plan as YAML, for --plan.")]
 
 
 @verb(FuseOptions)
@@ -30,12 +29,8 @@ def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None
     with SearchBar("plans") as bar:
         run = tilewright.api.fuse(**asked, told=bar.update, stop=stop)
     deliver("fuse", run.sheet, run.plain, (report, json, None))
-    if not isinstance(run, tilewright.api.MicroBatchRun):
-        if save is not None:
-            raise InputError("--save", "must come with --space micro-batch", str(save))
-        return
-    if save is not None:
+    if save is not None and isinstance(run, tilewright.api.MicroBatchRun | tilewright.api.FusedAttention):
         typer.echo(f"Plan {run.write_plan(save)}", err=True)
-    if run.interrupted:
+    if isinstance(run, tilewright.api.MicroBatchRun) and run.interrupted:
         typer.echo("Stopped before the end: the best plan so far.", err=True)
         raise typer.Exit(INTERRUPTED)

@@ -61,7 +61,7 @@ def test_its_command_repeats_a_run(tilewright):
 @pytest.mark.parametrize(("words", "told"), [
     (("resnet18",), "must have an attention"),
     (("bert-base", "--memory", "100B"), "Give a larger buffer"),
-    (("bert-base", "--memory", "much"), "For example 512KiB"),
+    (("bert-base", "--memory", "much"), "such as '108 KiB'"),
     (("bert-base", "--space", "none"), "must be a known space"),
     (("bert-base:batch=0",), "must be a positive integer"),
     (("bert-base", "--clock", "-1"), "must be positive"),
@@ -76,3 +76,49 @@ def test_a_machine_without_a_shared_buffer_is_refused(tilewright):
     done = tilewright("fuse", "bert-base", "--arch", "tpu-like")
     assert done.code == 2 and "keeps inputs, weights and outputs" in done.err
     assert tilewright("fuse", "bert-base", "--arch", "flat-edge", "--arch", "flat-cloud").code == 2
+
+
+def test_a_plan_is_written_and_looked_at_again(tilewright, tmp_path):
+    words = ("fuse", "bert-base:sequence=1024", "--arch", "flat-edge")
+    first = tilewright(*words, "--save", "plan.yaml", "--json", "a.json")
+    assert first.code == 0 and "Plan plan.yaml" in first.err
+    again = tilewright(*words, "--plan", "plan.yaml", "--json", "b.json")
+    one, other = (json.loads((tmp_path / name).read_text())["attentions"] for name in ("a.json", "b.json"))
+    assert again.code == 0 and one == other
+    apart = tw.fuse("bert-base:sequence=1024", "flat-edge", within="flex")
+    apart.write_plan(tmp_path / "flex.yaml")
+    kept = tw.fuse("bert-base:sequence=1024", "flat-edge", plan=tmp_path / "flex.yaml")
+    assert kept.found.plans == apart.found.plans and len(kept.found.plans[0].parts) == 2
+
+
+GIVEN = """\
+network: bert-base
+attentions:
+  layer.0.attention:
+  - {operators: L-A, rows: 64, keys: 512}
+"""
+WRONG = {
+    "other network": (("layer.0.attention", "encoder"), "must name the attentions of the network"),
+    "too many rows": (("rows: 64", "rows: 640"), "must be at most 512"),
+    "no rows": (("rows: 64", "rows: 0"), "rows"),
+    "A alone": (("L-A", "A"), "must have one part L-A, or L and then A"),
+    "unknown part": (("L-A", "B"), "operators"),
+    "unknown field": (("keys:", "columns:"), "columns"),
+    "three tiles": (("keys: 512", "keys: 512, buffers: 3"), "buffers"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), WRONG.values(), ids=list(WRONG))
+def test_a_wrong_plan_is_one_error(tilewright, tmp_path, change, told):
+    (tmp_path / "plan.yaml").write_text(GIVEN.replace(*change))
+    done = tilewright("fuse", "bert-base", "--arch", "flat-edge", "--plan", "plan.yaml")
+    assert done.code == 2 and told in done.err and "Traceback" not in done.err
+
+
+def test_a_plan_that_does_not_fit_tells_how_many_rows_do():
+    given = GIVEN.replace("keys: 512", "keys: 256")
+    with pytest.raises(tw.InputError, match="Take 18 rows at most"):  # 65,536 words of K and V, 514 a row
+        tw.fuse("bert-base", "flat-edge", plan=given, memory="147KiB")
+    tw.fuse("bert-base", "flat-edge", plan=given.replace("rows: 64", "rows: 18"), memory="147KiB")
+    with pytest.raises(tw.InputError, match="Take 19 rows at most"):
+        tw.fuse("bert-base", "flat-edge", plan=given.replace("rows: 64", "rows: 20"), memory="148KiB")

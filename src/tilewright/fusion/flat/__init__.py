@@ -21,6 +21,7 @@ from tilewright.fusion.flat.dataflows import (
 )
 from tilewright.fusion.flat.machines import FlatMachine, flat_machine
 from tilewright.fusion.flat.networks import AttentionFusion, FusionGoal, fuse_attention
+from tilewright.fusion.flat.plan_files import attention_yaml, read_attention_plans
 from tilewright.fusion.flat.rerun import RerunCost, RerunPlan, rerun_best, rerun_cost
 from tilewright.fusion.flat.search import (
     FLAT_OBJECTIVES,
@@ -30,6 +31,7 @@ from tilewright.fusion.flat.search import (
     TilePlan,
     best_plan,
     fused_space,
+    given_plan,
 )
 from tilewright.fusion.flat.tiles import TilePlans
 
@@ -54,6 +56,7 @@ __all__ = [
     "TilePlan",
     "TilePlans",
     "attention_bound",
+    "attention_yaml",
     "attentions",
     "best_plan",
     "block_cost",
@@ -64,8 +67,10 @@ __all__ = [
     "fuse_attention",
     "fused_costs",
     "fused_space",
+    "given_plan",
     "other_products",
     "product_cost",
+    "read_attention_plans",
     "rerun_best",
     "rerun_cost",
     "table_words",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from tilewright.fusion.flat.blocks import attentions, other_products
 from tilewright.fusion.flat.costs import Softmax, fused_costs
 from tilewright.fusion.flat.dataflows import DataflowCost, product_cost
 from tilewright.fusion.flat.machines import FlatMachine
-from tilewright.fusion.flat.search import AttentionPlan, FlatObjective, Space, best_plan, fused_space
+from tilewright.fusion.flat.plan_files import read_attention_plans
+from tilewright.fusion.flat.search import AttentionPlan, FlatObjective, Space, best_plan, fused_space, given_plan
 from tilewright.workload import Graph
 
 Front = tuple[tuple[float, float], ...]
@@ -74,21 +76,26 @@ class FusionGoal:
     causal: bool = False
 
 
-def fuse_attention(graph: Graph, machine: FlatMachine, goal: FusionGoal) -> AttentionFusion:
-    """Plan all attentions of a network.
+def fuse_attention(graph: Graph, machine: FlatMachine, goal: FusionGoal,
+                   given: str | Path | None = None) -> AttentionFusion:
+    """Plan all attentions of a network, or take the plans that are ``given`` in a file or in YAML.
 
     Raises
     ------
     InputError
-        If it has none, or a plan fits nowhere.
+        If it has none, a plan fits nowhere, or the given ones are of another network.
     """
     found = attentions(graph, causal=goal.causal)
     if not found:
         raise InputError(graph.name, "must have an attention: two products with a softmax between them", None,
                          "Take a network with transformer or decoder blocks, as bert-base")
-    spaces: tuple[Space, Space] = (goal.space, "flex")
-    plans, unfused = (tuple(best_plan(one, machine, space, goal.objective, goal.softmax) for one in found)
-                      for space in spaces)
+    sought = goal.objective, goal.softmax
+    unfused = tuple(best_plan(one, machine, "flex", *sought) for one in found)
+    if given is None:
+        plans = tuple(best_plan(one, machine, goal.space, *sought) for one in found)
+    else:
+        known = read_attention_plans(given, found)
+        plans = tuple(given_plan(one, machine, known[one.name], *sought) for one in found)
     others = DataflowCost(0.0, 0.0, 0.0, 0.0, 0.0)
     for product in other_products(graph):
         others = others.plus(product_cost(product, machine), product.count)

@@ -152,6 +152,39 @@ MOST_MASKED_TILES = 8192
 _Found = tuple[tuple[TilePlan, ...], AttentionCost]
 
 
+def given_plan(attention: Attention, machine: FlatMachine, parts: tuple[TilePlan, ...],
+               objective: FlatObjective = "latency", softmax: Softmax = "free") -> AttentionPlan:
+    """Return what given parts cost: one that fuses, or L and A.
+
+    Raises
+    ------
+    InputError
+        If a part does not fit the buffer; the message has the most rows with which it does.
+    """
+    costs = []
+    for part in parts:
+        values = tuple(vars(part).values())[1:]
+        tiles = TilePlans(*(np.array([value]) for value in values))
+        found = (fused_costs(attention, machine, tiles, softmax) if part.operators == "L-A" else
+                 unfused_costs(attention, machine, tiles, softmax)[part.operators == "A"])
+        if not found.legal[0]:
+            fewer = next((rows for rows in range(part.rows - 1, 0, -1) if _fits(attention, machine, part, rows)), 0)
+            raise InputError(f"plan.{attention.name}.{part.operators}.rows",
+                             f"must let its tile fit the {machine.capacity_words} words of the buffer",
+                             f"{part.rows} rows, {found.footprint_words[0]} words",
+                             f"Take {fewer} rows at most" if fewer else "Take fewer keys, or a larger buffer")
+        costs.append(_cost(found, 0))
+    cost = costs[0] if len(costs) == 1 else _after(*costs)
+    return AttentionPlan(attention, parts, cost, attention_bound(attention, machine, softmax), objective)
+
+
+def _fits(attention: Attention, machine: FlatMachine, part: TilePlan, rows: int) -> bool:
+    tiles = TilePlans(*(np.array([value]) for value in tuple(vars(replace(part, rows=rows)).values())[1:]))
+    both = (fused_costs(attention, machine, tiles),) if part.operators == "L-A" else unfused_costs(
+        attention, machine, tiles)
+    return bool(both[-1 if part.operators == "A" else 0].legal[0])
+
+
 def fused_space(attention: Attention, machine: FlatMachine, space: Space, softmax: Softmax = "free") -> TilePlans:
     """Return all fused plans that are tried: FLAT's alone, or those with more tiles of keys too."""
     rows = _row_sides(attention, machine)
