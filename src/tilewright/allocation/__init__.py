@@ -17,6 +17,7 @@ from tilewright.allocation.problem import (
     ResidencyProblem,
     ResidentTensor,
     cut_tensors,
+    packed,
     read_pads,
 )
 from tilewright.allocation.records import (
@@ -28,6 +29,7 @@ from tilewright.allocation.records import (
     read_plan,
 )
 from tilewright.allocation.search import SOLVERS, AllocationSolver, PlanSearch
+from tilewright.allocation.sets import BestSets, best_sets
 from tilewright.allocation.simulation import PlanEvent, SimulatedPlan, simulate
 from tilewright.allocation.stays import (
     RESIDENCY_METRICS,
@@ -46,6 +48,7 @@ __all__ = [
     "RESIDENCY_METRICS",
     "SOLVERS",
     "AllocationSolver",
+    "BestSets",
     "Bus",
     "DmaTransfer",
     "OperationStep",
@@ -66,10 +69,12 @@ __all__ = [
     "SimulatedPlan",
     "SolverResult",
     "Stay",
+    "best_sets",
     "capacity_bound",
     "cut_tensors",
     "least_capacity",
     "network_problem",
+    "packed",
     "plan_record",
     "product_plan",
     "read_pads",

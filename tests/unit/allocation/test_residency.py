@@ -16,8 +16,10 @@ from tilewright.allocation import (
     PlanSearch,
     Prices,
     ResidencyProblem,
+    best_sets,
     capacity_bound,
     network_problem,
+    packed,
     plan_record,
     read_pads,
     read_plan,
@@ -193,6 +195,36 @@ def test_transfers_hide_behind_operations_as_far_as_addresses_allow():
             ends = [other.end for other in over.events if other.kind == "compute" and other.subject == one.step]
             starts = [other.start for other in over.events if other.kind == "compute" and other.subject == one.step]
             assert one.kind == "compute" or (one.start >= ends[0] if one.kind == "store" else one.end <= starts[0])
+
+
+def test_nothing_comes_to_a_place_before_what_was_there_is_stored():
+    seen = 0
+    for problem in drawn(59, 40, most_steps=9):
+        search = solved(problem)
+        events = simulate(problem, search.stays, search.addresses, 2).events
+        at = {(one.kind, one.subject, one.step): one for one in events}
+        placed = [(stay, low, low + problem.rooms[stay.tensor][stay.pad])
+                  for stay, low in zip(search.stays, search.addresses, strict=True)]
+        for stay, low, high in placed:
+            after = at["compute", stay.first, stay.first] if stay.begins == "made" else at[
+                stay.begins, stay.tensor, stay.first]
+            for other, begin, end in placed:
+                if other.pad == stay.pad and other.last < stay.first and low < end and begin < high:
+                    stored = [one for one in events if one.kind == "store" and one.subject == other.tensor
+                              and other.first <= one.step <= other.last]
+                    assert all(one.end <= after.start for one in stored)
+                    seen += len(stored)
+    assert seen > 10
+
+
+def test_the_best_sets_are_the_best_where_moves_are_free():
+    for problem in drawn(61, 10, across=WAY):
+        prices = Prices(problem, ("bytes",))
+        found = best_sets(problem, prices)
+        assert found is not None
+        assert prices.first(found.score) == least_bytes(problem)
+        for at, held in enumerate(found.sets):
+            assert packed(problem, at, held) is not None
 
 
 @pytest.mark.parametrize(("pads", "field"), [("3x0KB", "--pads"), ("left=2KB", "--pads"), ("3xlots", "--pads"),
