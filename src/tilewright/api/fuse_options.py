@@ -48,7 +48,8 @@ class FuseOptions(OnMachine):
     softmax: Softmaxes = option("free", "--softmax", choices=get_args(Softmaxes), says=(
         "Whether a softmax takes no time, as FLAT counts, or that of the machine's vector unit."))
     causal: bool = option(False, "--causal", kind="yes", says=(
-        "Positions attend to none after themselves; what is masked is left out tile by tile."))
+        "Positions attend to none after themselves, in every attention of the network; what is masked is left out tile "
+        "by tile."))
     phase: str | None = option(None, "--phase", metavar="NAME", never=True, says=(
         "Phase of a language model: prefill or decode. The same as --bind phase=NAME."))
     memory: str | None = option(None, "--memory", metavar="SIZE", says=(
