@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilewright.api.designing import DesignRun, LayersRun, design
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
-    from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused
+    from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused, fused_nest
     from tilewright.api.fusing import FUSION_SPACES, FusedAttention, fuse
     from tilewright.api.inputs import (
         load_accelerator,
@@ -87,6 +87,7 @@ __all__ = [
     "explore",
     "flexibility",
     "fuse",
+    "fused_nest",
     "load_accelerator",
     "load_design_space",
     "load_mapping",

@@ -18,9 +18,11 @@ from tilewright.mapping import (
     fused_rooms,
     fused_violations,
     load_fused,
+    operations_of,
     precise_graph,
 )
-from tilewright.workload import tensor_graph
+from tilewright.mapping import Mapping as Nest
+from tilewright.workload import Operator, tensor_graph
 
 
 @dataclass(frozen=True)
@@ -91,18 +93,57 @@ def evaluate_fused(plan: str | Path, network: Network, arch: Machine, *, bind: M
     InputError
         If something cannot be read, or the plan is one of another network. A plan that is illegal is no error.
     """
-    accelerator, _ = load_target(arch, network)
-    mappings = load_fused(plan, accelerator)
-    graph = precise_graph(load_network(network, bind), accelerator, precision)
-    tensors, seen, found = tensor_graph(graph), set[str](), []
-    for mapping in mappings:
-        names = mapping.root.names
-        twice = [name for at, name in enumerate(names) if name in seen or name in names[:at]]
-        if twice:
-            raise InputError("plan.groups", "must have each operator once", twice[0])
-        seen.update(names)
-        group = fused_group(tensors, names, accelerator.vector_unit.folds)
+    accelerator, groups = _planned(plan, (network, arch), bind, precision)
+    found = []
+    for group, mapping in groups:
         wrong = fused_violations(group, accelerator, mapping)
         cost = None if any(each.kind != "capacity" for each in wrong) else fused_cost(group, accelerator, mapping)
         found.append(FusedEvaluation(group, accelerator, mapping, wrong, cost))
     return tuple(found)
+
+
+def fused_nest(plan: str | Path, what: tuple[Network, str | None, Machine], *,
+               bind: Mapping[str, int | str] | None = None,
+               precision: str = "auto") -> tuple[Operator, Accelerator, Nest]:
+    """Return an operator of a plan with its machine and its whole nest, shared loops and homes of tensors included.
+
+    Parameters
+    ----------
+    what
+        The network, the operator's name, the machine.
+    plan, bind, precision
+        As of `evaluate_fused`.
+
+    Raises
+    ------
+    InputError
+        As of `evaluate_fused`; or if the plan has no such operator, or it has no nest, or several runs.
+    """
+    network, layer, arch = what
+    accelerator, groups = _planned(plan, (network, arch), bind, precision)
+    names = [operator.name for group, _ in groups for operator in group.operators]
+    for group, mapping in groups:
+        tree = FusedTree(group, mapping)
+        for operator in group.operators:
+            if operator.name == layer:
+                if operations_of(operator) is not None or tree.runs_again(layer) is not None:
+                    raise InputError("layer", "must have one nest: vector operators have none, what is made again has "
+                                     "several", layer, "tilewright evaluate shows its words")
+                return operator, accelerator, tree.nest(layer, accelerator)
+    raise InputError("layer", "must be an operator of the plan", layer, f"It has {', '.join(names[:10])}")
+
+
+def _planned(plan: str | Path, target: tuple[Network, Machine], bind: Mapping[str, int | str] | None,
+             precision: str) -> tuple[Accelerator, list[tuple[FusedGroup, FusedMapping]]]:
+    network, arch = target
+    accelerator, _ = load_target(arch, network)
+    mappings = load_fused(plan, accelerator)
+    tensors = tensor_graph(precise_graph(load_network(network, bind), accelerator, precision))
+    seen, found = list[str](), []
+    for mapping in mappings:
+        seen += mapping.root.names
+        twice = [name for name in mapping.root.names if seen.count(name) > 1]
+        if twice:
+            raise InputError("plan.groups", "must have each operator once", twice[0])
+        found.append((fused_group(tensors, mapping.root.names, accelerator.vector_unit.folds), mapping))
+    return accelerator, found

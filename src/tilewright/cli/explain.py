@@ -11,7 +11,8 @@ from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
 def explain(
     source: Annotated[str, typer.Argument(
         metavar="RUN|MAPPING.yaml", show_default=False,
-        help="A run (its JSON file, its identity, last), or a mapping file with --network and --arch.")],
+        help="A run (its JSON file, its identity, last), or a mapping file, or one of fused groups and --layer, with "
+             "--network and --arch.")],
     layer: Layer = None,
     count: Annotated[str | None, typer.Option(
         "--count", "-c", metavar="MEMORY.TENSOR.KIND|latency|energy", show_default=False,

@@ -10,6 +10,7 @@ import typer
 
 import tilewright.api
 import tilewright.interop
+import tilewright.mapping
 from tilewright.base import InputError
 from tilewright.cli.options import shares, sizes
 
@@ -56,6 +57,8 @@ def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind:
     network, layer, arch = what
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given with a mapping file")
+    if tilewright.mapping.is_fused_file(Path(path)):
+        return tilewright.api.fused_nest(path, (network, layer, arch), bind=bind, precision=precision)
     accelerator = tilewright.api.load_accelerator(arch)
     operator = tilewright.api.pick_operator(network, layer, bind, arch=accelerator, precision=precision)
     if density:

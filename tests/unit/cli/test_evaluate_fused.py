@@ -49,6 +49,21 @@ def test_a_plan_that_does_not_fit_is_illegal_and_says_what_would(run):
     assert "let the shared loop over layer1.0.conv2.P have a step of 4" in found.out
 
 
+def test_a_count_of_an_operator_is_explained_as_it_is_evaluated(run, tilewright, tmp_path):
+    run(PLAN, "--json", str(tmp_path / "plan.json"))
+    (group,) = json.loads((tmp_path / "plan.json").read_text())["groups"]
+    counts = {(row["operator"], row["memory"], row["tensor"]): row for row in group["cost"]["counts"]}
+    where = tmp_path / "plan.yaml", "--network", "resnet18", "--arch", "eyeriss", "--layer"
+    asked = ("layer1.0.conv1", "DRAM", "I", "reads"), ("layer1.0.conv2", "GLB", "I", "reads"), (
+        "layer1.0.conv1", "GLB", "O", "updates")
+    for name, memory, tensor, kind in asked:
+        found = tilewright("explain", *where, name, "--count", f"{memory}.{tensor}.{kind}")
+        words = counts[name, memory, tensor][kind]
+        assert found.out.startswith(f"{memory}.{tensor}.{kind} = {words:,} words"), found.err
+    for name in ("layer1.0.relu1", "conv1"):
+        assert tilewright("explain", *where, name).code == 2
+
+
 @pytest.mark.parametrize(("old", "new", "told"), [
     ("layer1.0.relu1, s", "layer1.0.relu9, s", "Did you mean"),
     ("level: DRAM", "level: DRUM", "must be a level of eyeriss"),
