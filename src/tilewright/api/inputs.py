@@ -414,8 +414,7 @@ def check_sizes(name: str, operator: Operator) -> None:
 
 
 def _alone(node: MacNode, chosen: set[str]) -> MacNode:
-    return MacNode(node.operator, tuple(name for name in node.inputs if name in chosen), node.count,
-                   node.approximated_as)
+    return replace(node, inputs=tuple(name for name in node.inputs if name in chosen))
 
 
 def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) -> dict[str, int]:

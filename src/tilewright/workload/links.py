@@ -8,6 +8,7 @@ words: padding, or what stands beside it in a concatenation. What no view can sa
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -109,6 +110,7 @@ class Edges:
     space: Shape = ()
 
 
+@cache
 def same(shape: Shape) -> View:
     """Return a tensor as it is.
 
@@ -140,6 +142,7 @@ def spread(shape: Shape, wide: Shape) -> View | None:
     return tuple(AxisLink((Digit(before + axis, extent=size),) if size > 1 else ()) for axis, size in enumerate(shape))
 
 
+@cache
 def reshaped(shape: Shape, new: Shape) -> View | None:
     """Return a tensor of ``shape`` seen in the ``new`` one; None where sizes cut one another.
 
@@ -148,6 +151,8 @@ def reshaped(shape: Shape, new: Shape) -> View | None:
     """
     if prod(shape) != prod(new) or not prod(shape):
         return None
+    if shape == new:
+        return same(shape)
     found = []
     for axis, size in enumerate(shape):
         low, digits = prod(shape[axis + 1:]), []
@@ -191,6 +196,8 @@ def composed(first: View | None, then: View | None, sizes: Mapping[Key, int], mi
     """
     if first is None or then is None:
         return None
+    if middle == shape and then == same(shape):
+        return first
     for axis, (link, size) in enumerate(zip(first, middle, strict=False)):
         low, high = _reach(link)
         if (low < 0 or high >= size) and not any(
@@ -300,6 +307,12 @@ def result_view(operator: Operator, shape: Shape) -> View | None:
 def extents(operator: Operator, tensor: Tensor) -> Shape:
     """Return the size of each axis of an operator's tensor."""
     return tuple(axis.words(operator.sizes, box=True) for axis in tensor.axes)
+
+
+def operand_shape(operator: Operator, tensor: Tensor) -> Shape:
+    """Return the shape of an operand: of an image (batch, channels, rows, columns), without groups and padding."""
+    image = _image(operator, "in_size") if tensor.role == "inputs" else ()
+    return image or extents(operator, tensor)
 
 
 def output_shape(operator: Operator) -> Shape:

@@ -20,6 +20,7 @@ from tilewright.workload.links import (
     View,
     composed,
     extents,
+    operand_shape,
     operand_view,
     output_shape,
     result_view,
@@ -214,6 +215,7 @@ def tensor_graph(graph: Graph) -> TensorGraph:
     for node, edges in zip(graph.nodes, known.values(), strict=True):
         for operand in edges.reads:
             if operand.tensor not in drafts:
+                operand = _left_out(node, operand)  # noqa: PLW2901
                 drafts[operand.tensor] = _Draft(_free(_named(node, operand), taken), node, operand)
             drafts[operand.tensor].reads.append(Read(node.name, operand.name, operand.view))
         for index, result in enumerate(edges.makes):
@@ -224,6 +226,17 @@ def tensor_graph(graph: Graph) -> TensorGraph:
         edges, reads=tuple(replace(one, tensor=drafts[one.tensor].name) for one in edges.reads),
         makes=tuple(replace(one, name=drafts[one.name].name) for one in edges.makes)) for node, edges in known.items()}
     return TensorGraph(graph, {draft.name: draft.tensor(drafts) for draft in drafts.values()}, renamed)
+
+
+def _left_out(node: Node, operand: Operand) -> Operand:
+    """Return an operand that no node makes; of a network's part, with the shape that its operator gives it."""
+    if operand.shape is not None or not isinstance(node, MacNode):
+        return operand
+    tensor = next((one for one in node.operator.operands if one.name == operand.name), None)
+    if tensor is None:
+        return operand
+    shape = operand_shape(node.operator, tensor)
+    return replace(operand, shape=shape, view=operand_view(node.operator, tensor, shape))
 
 
 @dataclass
@@ -271,8 +284,9 @@ def _suggested(node: Node, made: Mapping[str, Result]) -> Edges:
                                      view=None if shape is None else operand_view(operator, tensor, shape)))
             else:
                 kind: Kind = "input" if tensor.role == "inputs" or computed else "weights"
-                shape = extents(operator, tensor)
-                reads.append(Operand(f"{node.name}.{tensor.name}", tensor.name, shape, kind, same(shape)))
+                shape = operand_shape(operator, tensor)
+                reads.append(Operand(f"{node.name}.{tensor.name}", tensor.name, shape, kind,
+                                     operand_view(operator, tensor, shape)))
     reads += [Operand(one.name, str(index)) for index, one in enumerate(before)]
     shape, seen = result_shape(node), None
     if isinstance(node, MacNode) and node.count == 1 and shape is not None:

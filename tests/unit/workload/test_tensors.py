@@ -1,5 +1,7 @@
 """Tensors of networks: who makes and who reads them, what they weigh, and whose bytes they share."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.base import InputError
@@ -144,3 +146,12 @@ def test_unrolled_steps_read_what_the_step_before_made():
     assert [read.node for read in weights.reads] == [f"encoder2.state[{step}]" for step in range(4)]
     assert sum(one.words for one in found.made_by("encoder2.cell[0]")[:1]) * 4 == tensor_graph(
         rolled).tensors["encoder2.cell"].words
+
+
+def test_part_of_a_network_reads_what_is_left_out_as_its_input():
+    whole = zoo.load("resnet18")
+    node = whole.node("layer1.0.conv1")
+    found = tensor_graph(Graph("part", (replace(node, inputs=()),)))
+    tensor = found.tensors["maxpool"]
+    assert (tensor.kind, tensor.shape) == ("input", (1, 64, 56, 56))
+    assert tensor.reads[0].view[2].at({2: 0}) == -1  # padding
