@@ -8,6 +8,7 @@ import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import capacity_bound
 from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan, standing_bounds
+from tilewright.allocation.order import in_order, predecessors, reordered
 from tilewright.allocation.problem import (
     OVERSIZES,
     Bus,
@@ -72,13 +73,16 @@ __all__ = [
     "best_sets",
     "capacity_bound",
     "cut_tensors",
+    "in_order",
     "least_capacity",
     "network_problem",
     "packed",
     "plan_record",
+    "predecessors",
     "product_plan",
     "read_pads",
     "read_plan",
+    "reordered",
     "simulate",
     "standing_bounds",
     "tally",

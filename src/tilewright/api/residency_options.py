@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tilewright.api.flags import again, option
-from tilewright.api.options import KeptOptions, OnMachine, SpaceOptions
+from tilewright.api.options import KeptOptions, OnMachine, SearchOptions, SpaceOptions
 
 if TYPE_CHECKING:
     from tilewright.allocation import Pad
@@ -49,5 +49,8 @@ class ResidencyOptions(KeptOptions, OnMachine):
                             says="For each solver; it ends sooner where no plan can be better.")
     oversize: str = option("refuse", "--oversize", choices=get_args(Oversizes), says=(
         "Tensors that are larger than a scratchpad: refuse them, or cut them to what fits, as the thesis does."))
+    order: bool = option(False, "--order", kind="yes", says=(
+        "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
+    seed: int = again(SearchOptions, "seed", 0, "Of the search of orders: same seed, same order.")
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     precision: str = again(SpaceOptions, "precision", "auto")

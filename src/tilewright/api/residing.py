@@ -28,6 +28,7 @@ from tilewright.allocation import (
     product_plan,
     read_pads,
     read_plan,
+    reordered,
     standing_bounds,
     verify,
 )
@@ -167,6 +168,8 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
             stop: Any) -> PlanRecord:
     """Run the solvers, and return the best plan."""
     metrics = tuple(name.strip() for name in asked.objective.split(","))
+    if asked.order and metrics in {("peak",), ("edp",)}:
+        raise InputError("--order", "must be left out with --objective peak and edp", None, "Seek it by bytes")
     if metrics == ("peak",):
         peak = least_capacity(problem, asked.seconds, stop.is_set)
         problem, told = peak.problem, {**told, "assumptions": (
@@ -178,6 +181,11 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
                        bounds={"peak": peak.bound_bytes}, trace=())
     best: PlanRecord | None = None
     results = []
+    orders = [problem]
+    if asked.order:
+        orders.append(reordered(problem, metrics, asked.seconds, asked.seed, stop.is_set))
+        told = {**told, "assumptions": (
+            *told["assumptions"], "The order of operations was sought, too: bounds are those of the order shown.")}
     for name in names:
         if stop.is_set() and best is not None:
             break
@@ -186,21 +194,22 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         if metrics == ("edp",):
             record = product_plan(problem, name, asked.seconds, stop.is_set, terms, asked.channels)
         else:
-            search = _search(asked, problem, metrics, stop)
-            SOLVERS.get(name)(search)
-            record = plan_record(search, terms, (), asked.channels)
+            record = min((plan_record(_search(asked, one, metrics, stop, name), terms, (), asked.channels)
+                          for one in orders), key=lambda one: one.score)
         results.append(SolverResult(name, record.tally, record.score, record.bound, record.proven,
                                     time.perf_counter() - began, record.trace[-1][2] if record.trace else name))
         if best is None or record.score < best.score:
             best = record
     assert best is not None
-    bound = max(one.bound for one in results)
-    return replace(best, solvers=tuple(results), bound=bound, proven=best.proven or any(
+    if asked.order:  # bounds of other orders say nothing of this one
+        return replace(best, solvers=tuple(results))
+    return replace(best, solvers=tuple(results), bound=max(one.bound for one in results), proven=best.proven or any(
         one.proven and one.score == best.score for one in results))
 
 
-def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...], stop: Any) -> PlanSearch:
-    """Return a search that begins from the plan in the folder of the run, if that is of the same problem."""
+def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...], stop: Any,
+            solver: str) -> PlanSearch:
+    """Search, beginning from the plan in the folder of the run, if that is of the same problem."""
     place = None if asked.out is None else Path(asked.out) / PLAN
     terms = {"command": "", "machine": "", "assumptions": (), "objective": metrics, "solver": "", "interrupted": True}
 
@@ -219,6 +228,7 @@ def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[s
         known = read_plan(read_text(place), place.name)
         if known.problem == problem and not verify(known):
             search.take("the plan before", known.stays, [stay.address for stay in known.residency])
+    SOLVERS.get(solver)(search)
     return search
 
 

@@ -21,8 +21,10 @@ from tilewright.allocation import (
     network_problem,
     packed,
     plan_record,
+    predecessors,
     read_pads,
     read_plan,
+    reordered,
     simulate,
     standing_bounds,
     verify,
@@ -218,13 +220,39 @@ def test_nothing_comes_to_a_place_before_what_was_there_is_stored():
 
 
 def test_the_best_sets_are_the_best_where_moves_are_free():
-    for problem in drawn(61, 10, across=WAY):
+    alone = [problem for problem in drawn(61, 120) if len(problem.pads) == 1]
+    for problem in (*drawn(61, 6, across=WAY), *alone):
         prices = Prices(problem, ("bytes",))
         found = best_sets(problem, prices)
         assert found is not None
         assert prices.first(found.score) == least_bytes(problem)
         for at, held in enumerate(found.sets):
             assert packed(problem, at, held) is not None
+
+
+def test_orders_keep_what_comes_before_what_and_change_no_compulsory_byte():
+    changed = 0
+    for problem in drawn(67, 20, most_steps=10):
+        found = reordered(problem, ("bytes",), 5.0)
+        where = {step.name: at for at, step in enumerate(found.steps)}
+        assert sorted(where) == sorted(step.name for step in problem.steps)
+        for at, before in enumerate(predecessors(problem)):
+            assert all(where[problem.steps[one].name] < where[problem.steps[at].name] for one in before)
+        assert Prices(found, ("bytes",)).compulsory == Prices(problem, ("bytes",)).compulsory
+        assert verify(recorded(solved(found))) == ()
+        changed += found.steps != problem.steps
+    assert changed > 1
+
+
+@pytest.mark.parametrize(("name", "pads", "most"), [("squeezenet", "3x64KB", 0.7), ("bert-base", "4x256KB", 0.62),
+                                                    pytest.param("alphagozero", "3x128KB", 1.0, marks=pytest.mark.slow),
+                                                    pytest.param("resnet50", "3x128KB", 0.95, marks=pytest.mark.slow),
+                                                    pytest.param("googlenet", "3x256KB", 0.95, marks=pytest.mark.slow)])
+def test_an_order_that_is_sought_never_loses(name, pads, most):
+    given, sought = (tw.allocate(name, pads=pads, oversize="cut", order=order) for order in (False, True))
+    assert given.record.proven
+    assert sought.cost.bytes <= most * given.cost.bytes
+    assert sought.verify() == ()
 
 
 @pytest.mark.parametrize(("pads", "field"), [("3x0KB", "--pads"), ("left=2KB", "--pads"), ("3xlots", "--pads"),

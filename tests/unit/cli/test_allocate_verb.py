@@ -37,6 +37,7 @@ WRONG = {
     "too many": (("lenet5", "--pads", "90x2KB"), "1 to 16"),
     "no such objective": (("lenet5", "--objective", "byte", *CUT), "objective"),
     "no such solver": (("lenet5", "--solver", "exakt", *CUT), "allocation solver"),
+    "order of a peak": (("lenet5", "--objective", "peak", "--order", *CUT), "--order"),
     "no time": (("lenet5", "--seconds", "0", *CUT), "--seconds"),
     "no rate": (("lenet5", "--bandwidth", "16", *CUT), "--bandwidth"),
     "peak over roles": (("lenet5", "--pads", "in=1KB,weights=1KB,out=1KB", "--objective", "peak", *CUT), "--objective"),
