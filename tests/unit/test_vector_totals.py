@@ -12,17 +12,9 @@ from tilewright.hardware import VectorUnit, dump_accelerator, preset
 from tilewright.interop import Foreign
 from tilewright.scheduling import LayerJob, analyse, load_system, network_jobs, task_groups
 from tilewright.workload import DataMovement, Graph, MacNode, Unmodelled, VectorOperator, matmul
+from tiny_system import TINY
 
 MACHINE = replace(preset("flexion"), vector=VectorUnit(2, energy_pj_per_operation=3.0, folds=("relu",)))
-TINY = """
-name: tiny
-clock_mhz: 200
-host_bandwidth: 1GB/s
-memory_bandwidth: 1GB/s
-cores:
-- {accelerator: magma-core, dataflow: nvdla, count: 2, with: {PEs.x: 4, PEs.y: 4, SG.capacity_bytes: 4 KiB}}
-- {accelerator: magma-core, name: LB, dataflow: eyeriss-rows, with: {PEs.x: 8, PEs.y: 2, SG.capacity_bytes: 2 KiB}}
-"""
 QUICK = {"budget": 120, "store": False, "mapper": "random"}
 
 

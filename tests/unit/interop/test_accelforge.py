@@ -1,15 +1,17 @@
 """AccelForge's files: what they say, figures of the program itself, and what is refused."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from read_texts import read_texts
 
 import tilewright as tw
 from tilewright.base import InputError
 from tilewright.cost import cost_model
 from tilewright.hardware import Bandwidth
-from tilewright.interop import FORMATS, dump_timeloop, format_of
+from tilewright.interop import dump_timeloop, format_of
 from tilewright.mapping import violations
 
 FIGURES = json.loads((Path(__file__).parent / "accelforge_figures.json").read_text(encoding="utf-8"))
@@ -43,15 +45,7 @@ workload:
     - {name: V, projection: [m, l], output: true, bits_per_value: 16}
     n_instances: 3
 """
-
-
-def read(tmp_path, *texts):
-    """Return what files of these texts hold."""
-    paths = []
-    for number, text in enumerate(texts):
-        paths.append(tmp_path / f"file{number}.yaml")
-        paths[-1].write_text(text, encoding="utf-8")
-    return FORMATS.get("accelforge").read(paths, {})
+read = partial(read_texts, "accelforge")
 
 
 def test_a_machine_has_energies_of_words_and_rates_of_cycles(tmp_path):

@@ -1,15 +1,17 @@
 """ZigZag's files: what they say, figures of the program itself, and what is refused."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from read_texts import read_texts
 
 import tilewright as tw
 from tilewright.base import InputError
 from tilewright.cost import cost_model
 from tilewright.hardware import Bandwidth
-from tilewright.interop import FORMATS, format_of
+from tilewright.interop import format_of
 from tilewright.mapping import Bounds, Loop, violations
 
 FIGURES = json.loads((Path(__file__).parent / "zigzag_figures.json").read_text(encoding="utf-8"))
@@ -27,15 +29,7 @@ its counts lack, and it rounds what one transfer moves up to the least bits of a
 RULE_OF = {("", "oreg.O", 0): STARTS, ("", "wreg.W", 0): STAYS, ("crossed", "wreg.W", 0): COPIES,
            ("crossed", "wreg.W", 1): COPIES, ("rows", "buffer.I", 0): UNEVEN}
 """By machine (any where empty), memory and tensor, and place in ``moves``: the rule behind counts that differ."""
-
-
-def read(tmp_path, *texts):
-    """Return what files of these texts hold, whichever of them are given."""
-    paths = []
-    for number, text in enumerate(texts):
-        paths.append(tmp_path / f"file{number}.yaml")
-        paths[-1].write_text(text, encoding="utf-8")
-    return FORMATS.get("zigzag").read(paths, {})
+read = partial(read_texts, "zigzag")
 
 
 def test_a_machine_is_a_chain_of_memories_and_arrays(tmp_path):

@@ -24,18 +24,10 @@ from tilewright.scheduling import (
 )
 from tilewright.store import Results
 from tilewright.workload import matmul, zoo
+from tiny_system import TINY
 
 JOBS = (LayerJob("a", matmul("a", m=8, n=16, k=32)), LayerJob("b", matmul("b", m=20, n=96, k=64), count=3),
         LayerJob("again", matmul("other name", m=8, n=16, k=32)))
-TINY = """
-name: tiny
-clock_mhz: 200
-host_bandwidth: 1GB/s
-memory_bandwidth: 1GB/s
-cores:
-- {accelerator: magma-core, dataflow: nvdla, count: 2, with: {PEs.x: 4, PEs.y: 4, SG.capacity_bytes: 4 KiB}}
-- {accelerator: magma-core, name: LB, dataflow: eyeriss-rows, with: {PEs.x: 8, PEs.y: 2, SG.capacity_bytes: 2 KiB}}
-"""
 
 
 @pytest.mark.parametrize("task", ["vision", "lang", "recom", "mix"])
