@@ -82,6 +82,7 @@ _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"),
                     lambda node: views.reduced(node, range(2, len(node.shape(0))))),
     **dict.fromkeys(("MaxPool", "AveragePool"), _pooled),
+    "LRN": lambda node: views.rows(node, [1]),
     "Transpose": _transposed,
     "Slice": _sliced,
     "Split": lambda node: views.parted(node, node.integer("axis")),

@@ -35,8 +35,8 @@ def found(find: Callable[[NodeView], Seen | None] | None, node: NodeView) -> See
 
     The last is told by what translates the node.
     """
-    names = (*node.inputs[:1], *node.outputs)
-    if find is None or not node.inputs or any(name not in node.scene.shapes for name in filter(None, names)):
+    names = (*node.inputs[:1], *node.outputs[:1])
+    if find is None or not node.inputs or any(name not in node.scene.shapes for name in names):
         return None
     try:
         return find(node)
