@@ -142,21 +142,22 @@ class Pooling:
         return self.problem.spread or self.problem.priced
 
     @cached_property
-    def moved(self) -> tuple[tuple[tuple[str, str], str, Number, float], ...]:
-        """Memory, tensor and kind of all accesses whose prices vary; the price, and the words of it in one."""
+    def moved(self) -> dict[Number, list[tuple[tuple[str, str], str, float]]]:
+        """Memory, tensor and kind of the accesses of each price that varies, and the words of it in one."""
         varying = {level for level, what in (*self.problem.space.ranges, *self.problem.space.follow)
                    if what.startswith("capacity")}
-        found: list[tuple[tuple[str, str], str, Number, float]] = []
+        found: dict[Number, list[tuple[tuple[str, str], str, float]]] = {}
         if not self.priced or not varying:
-            return ()
+            return found
         model, one = self._one
         table = model.table(one)
         for (memory, tensor), kinds in table.words.items():
             if memory in varying:
                 width = next(one.word_bits for one in self.machine.memories if one.name == memory)
-                found += [((memory, tensor), kind, (memory, f"{kind.removesuffix('s')}_energy_pj_per_word"),
-                           table.word_bits[tensor] / width) for kind in kinds]
-        return tuple(found)
+                for kind in kinds:
+                    found.setdefault((memory, f"{kind.removesuffix('s')}_energy_pj_per_word"), []).append(
+                        ((memory, tensor), kind, table.word_bits[tensor] / width))
+        return found
 
     def prices(self, chosen: Mapping[Number, Floats]) -> Floats:
         """Return ``(j + 1, m)``: picojoules of each access, and of a cycle, on machines of figures ``(m)`` each."""
@@ -164,7 +165,7 @@ class Pooling:
         if not self.priced:
             return np.zeros((1, count))
         numbers = self.problem.budget.completed(chosen)
-        rows = [np.broadcast_to(numbers[key] * scale, count) for _, _, key, scale in self.moved]
+        rows = [np.broadcast_to(numbers[key], count) for key in self.moved]
         return np.array([*rows, np.broadcast_to(numbers[LEAKAGE], count)], dtype=np.float64)
 
     def pool(self, layer: int, nests: Nests, machine: Accelerator, prices: Floats) -> MappingPool:
@@ -186,7 +187,8 @@ class Pooling:
         table = np.array([needs.get(key, nothing) for key in self.needed])
         table = table.reshape(len(self.needed), len(batch)).T
         words = np.array([] if told is None else [
-            told.words.get(place, {}).get(kind, nothing) for place, kind, _, _ in self.moved])
+            sum((told.words.get(place, {}).get(kind, nothing) * scale for place, kind, scale in each), start=nothing)
+            for each in self.moved.values()])
         words = words.reshape(len(self.moved), len(batch)).T
         latency = costs.latency_cycles
         energy = np.broadcast_to(costs.energy_pj, len(batch)) if self.priced else np.zeros(len(batch))

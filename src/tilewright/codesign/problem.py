@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
-from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, VectorModel, hardware_bounds
+from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, VectorModel, hardware_bounds, likely_chains
 from tilewright.hardware import Accelerator, DesignSpace, Number, with_numbers
 from tilewright.mapping import (
     Constraints,
@@ -23,7 +23,7 @@ from tilewright.mapping import (
     dataflow_constraints,
     tile_fits,
 )
-from tilewright.search import METRICS, KeptBounding, Objective
+from tilewright.search import METRICS
 from tilewright.workload import Graph, Operator, Tensor, UniqueOperator
 
 Made = TypeVar("Made")
@@ -33,7 +33,7 @@ CHANCES = 0.6, 0.25, 0.15
 CHANGED, BORROWED, LED = (0.05, 0.05), 0.07, 0.15
 """Chances that one thing more is kept than there, or one less, and that two are; that it is what memories keep of
 another layer; and that it is one of the leading sets."""
-LEADING = 3
+LEADING = 6
 """Kept sets of a layer that promise most on a machine."""
 GOALS = ("latency", "energy", "edp", "latency-area", "energy-area", "edp-area")
 
@@ -249,9 +249,11 @@ class DesignProblem:
                      for name in dict.fromkeys(memory for memory, _ in pairs))]
 
     def leading(self, layer: int, machine: Accelerator) -> list[int]:
-        """Return the kept sets of a layer that promise most on a machine, and that all is kept."""
-        kept = KeptSets(self.map_space(layer, machine))
-        return KeptBounding(kept, Objective.parse(self.objective.split("-")[0])).leading(min(LEADING, len(kept)))
+        """Return the kept sets of a layer whose bounds on energy are least on a machine, and that all is kept."""
+        pairs = self.kept[layer].open
+        found = [sum(1 << bit for bit, (memory, name) in enumerate(pairs) if memory not in chains[name])
+                 for chains in likely_chains(self.layers[layer], machine, pairs, perfect=self.tiling == "perfect")]
+        return found[:LEADING] if 0 in found[:LEADING] else [*found[:LEADING - 1], 0]
 
     def holding(self, layer: int, machine: Accelerator, number: int) -> int:
         """Return a kept set without what memories of a machine have no room for a word of."""

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds.boxes import best_of_box, box_bounds
     from tilewright.cost.bounds.kept import KeptBounds, kept_bounds, kept_least
     from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
-    from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
+    from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, likely_chains, space_bounds
     from tilewright.cost.bounds.traffic import ENERGY, Traffic
     from tilewright.cost.dense.derivations import Explanation
     from tilewright.cost.dense.engine import compile_aside
@@ -101,6 +101,7 @@ __all__ = [
     "kept_least",
     "layer_bounds",
     "left_of",
+    "likely_chains",
     "limited_by",
     "limits_of",
     "network_sum",

@@ -59,6 +59,18 @@ class Again:
 
         Words are of its own width, and those that a port serves, by its name in `ACCESSES`.
         """
+        return self._sums(wanted, np.empty(0))
+
+    def ranked(self) -> list[dict[str, Chain]]:
+        """Return the chains of all tensors in each choice, on the last row, those of the least picojoules first."""
+        choices = self._cells[1][2]
+        energies = np.empty(len(choices))
+        self._sums([ENERGY], energies)
+        names = [tensor.name for tensor in self.passing.operator.tensors]
+        return [{name: chains[place] for name, chains, place in zip(names, self._chains, choices[n], strict=True)}
+                for n in np.argsort(energies, kind="stable")]
+
+    def _sums(self, wanted: Sequence[str], each_sum: Floats) -> Floats:
         from tilewright.cost.bounds.again_kernels import least_sums  # noqa: PLC0415  (Numba takes long to import)
 
         rows, tensors = self.passing.rows, self.passing.operator.tensors
@@ -74,7 +86,7 @@ class Again:
         out = np.empty((len(wanted), rows.count))
         cells, chained, work = self._cells
         least_sums(cells, chained, (fixed, price, asked, each), self._rooms, self._spreads,
-                   float(self.passing.operator.macs), work, out)
+                   float(self.passing.operator.macs), work, out, each_sum)
         return out
 
     @cached_property

@@ -158,6 +158,14 @@ def _lowest(sums: Compiled) -> Compiled:
 
 
 @compiled
+def _noted(each_sum: Compiled, n: Compiled, found: Compiled, sums: Compiled) -> Compiled:
+    """Write what was found of a choice to ``each_sum``, if that has room; return the next choice to look at."""
+    if len(each_sum):
+        each_sum[n] = found
+    return _lowest(sums)
+
+
+@compiled
 def _costs_into(cost: Compiled, pieces: Compiled, words: Compiled, own: Compiled, child: Compiled, chain: Compiled,
                 memories: Compiled, price: Compiled, asked: Compiled, alone: Compiled, total: Compiled) -> Compiled:
     """Write to ``cost`` (g, c) what fetching each tensor again costs by the cells of its group, beyond all else.
@@ -188,8 +196,10 @@ def _alone_into(alone: Compiled, asked: Compiled, each: Compiled, shared: Compil
 
 @entry
 def least_sums(cells: Compiled, chains: Compiled, rows: Compiled, rooms: Compiled, spreads: Compiled,
-               macs: Compiled, work: Compiled, out: Compiled) -> Compiled:
+               macs: Compiled, work: Compiled, out: Compiled, each_sum: Compiled) -> Compiled:
     """Write the least sums (s, r) to ``out``; where nothing fits those of all words once.
+
+    Where ``each_sum`` (n) has room, those of every choice go there, of the last sum and row.
 
     ``cells`` = words (t, c, c, c), pieces (g, c), the group of each tensor or -1, which tensors rest by kinds of
     innermost loops (k, t), all words (t), places of memories that are looked at; ``chains`` = the homes (t), children
@@ -216,20 +226,20 @@ def least_sums(cells: Compiled, chains: Compiled, rows: Compiled, rooms: Compile
                     sums[n] += fixed[s, r, t, choices[n, t]] + alone[t, choices[n, t]]
             n = _lowest(sums)
             best, least = np.inf, sums[n]
-            while sums[n] < best:
+            cut = np.inf
+            while sums[n] < cut:
                 before, chain = sums[n], choices[n]
-                sums[n], worst, asking, sole = np.inf, 0.0, 0, 0.0
+                sums[n], asking, sole = np.inf, 0, 0.0
                 for t in range(len(total)):
                     asking += asked[s, r, t, chain[t]] != 0.0 and each[r, t, chain[t]] > 1.0
                     sole += alone[t, chain[t]]
-                if asking > 1:
-                    worst = _asked_together(shared, span[r, 0], span[r, 1], asked[s, r], each[r], total, macs, chain,
-                                            sole) - sole
+                worst = 0.0 if asking < 2 else _asked_together(
+                    shared, span[r, 0], span[r, 1], asked[s, r], each[r], total, macs, chain, sole) - sole
                 _costs_into(cost, pieces, words, own, child, chain, memories, price[s, r], asked[s, r], alone, total)
                 for m in stages:
-                    if before + worst < best:
+                    if before + worst < cut:
                         worst = max(worst, _at_stage(m, words, own, kinds, homes, child, chain, bits, limits[r], cost,
-                                                     rules, counted, seen, worst, best - before))
-                best = min(best, before + worst)
-                n = _lowest(sums)
+                                                     rules, counted, seen, worst, cut - before))
+                best, n = min(best, before + worst), _noted(each_sum, n, before + worst, sums)
+                cut = np.inf if len(each_sum) else best
             out[s, r] = best if best < np.inf else least

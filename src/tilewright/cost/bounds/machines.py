@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost.bounds.again import Again
+from tilewright.cost.bounds.groups import tiles_of
 from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
-from tilewright.cost.bounds.passing import Bypass, Keeps
+from tilewright.cost.bounds.passing import Bypass, Chain, Keeps, Passing
 from tilewright.cost.bounds.rows import MachineRows
 from tilewright.cost.bounds.sparse import sparse_rows
 from tilewright.cost.hardware import HardwareBatch
@@ -80,3 +82,13 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
                          compiled=True)
         out[:, part] = found.latency_cycles.astype(np.float64), found.energy_pj, found.edp
     return BoundBatch(*out[:, back.reshape(-1)])
+
+
+def likely_chains(operator: Operator, accelerator: Accelerator, bypass: Bypass, *,
+                  perfect: bool = False) -> list[dict[str, Chain]]:
+    """Return memories that keep each tensor where others may let it pass, those of the least bounds on energy first.
+
+    Of the memories that a tensor may pass, two at most keep it; where these are too many to tell, there are none.
+    """
+    again = Again(Passing(operator, MachineRows.one(accelerator), {}, bypass), tiles_of(operator, perfect))
+    return again.ranked() if again.known else []
