@@ -23,11 +23,12 @@ class SamplerOptions(MapperOptions):
     mutation: Annotated[Share, "Chance that each micro-batch of a child becomes another one, mostly one near it."] = 0.1
     split: Annotated[Share, "Chance that a group of a child is split after a random layer."] = 0.3
     merge: Annotated[Share, "Chance that two groups of a child become one."] = 0.5
+    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow alike until the memory is full."] = 0.3
 
 
 @FUSION_MAPPERS.register("g-sampler")
 class Sampler(Resumable):
-    """G-Sampler: a genetic search with crossover, mutation of micro-batches, split and merge of groups, and repair."""
+    """G-Sampler: a genetic search with crossover, mutation of micro-batches, split, merge and growth of groups, repair."""
 
     changing = ("rng", "plans", "scores", "begun")
 
@@ -37,11 +38,13 @@ class Sampler(Resumable):
         self.plans, self.scores, self.begun = session.problem.unfused[:0], np.empty(0), False
 
     def step(self) -> None:
-        """Score one generation; the first is random, with layer by layer among it."""
+        """Score one generation; the first is layer by layer and random groups, where all layers take alike or any."""
         size, problem = self.options.population, self.session.problem
         if not self.begun:
-            drawn = problem.drawn(self.rng, size)
-            drawn[self.rng.random(drawn.shape) < self.rng.random((size, 1))] = SYNC
+            drawn, alike = problem.drawn(self.rng, size), np.arange(size) % 2 == 0
+            even = np.floor(problem.memory_bytes / problem.tiles * self.rng.random((size, 1)) ** 2)
+            drawn[alike] = np.clip(even, 1, problem.batch)[alike]
+            drawn[self.rng.random(drawn.shape) < self.rng.random((size, 1)) ** 2] = SYNC
             self.plans = repaired(problem, np.concatenate([problem.unfused, drawn])[:size])
             self.scores, self.begun = self.session.score(self.plans), True
             return
@@ -66,6 +69,7 @@ class Sampler(Resumable):
         split = self.some(count, options.split) & (places == rng.integers(born.shape[1], size=(count, 1)))
         born[split] = SYNC
         self.merge(born)
+        self.grow(born)
         return repaired(self.session.problem, born)
 
     def some(self, count: int, chance: float) -> NDArray[np.bool_]:
@@ -90,3 +94,14 @@ class Sampler(Resumable):
                 end = int(rng.choice(ends))
                 before = born[row, end - 1] if end else SYNC
                 born[row, end] = before if before != SYNC and rng.random() < 0.5 else rng.choice(problem.choices)
+
+    def grow(self, born: Ints) -> None:
+        """Let the micro-batches of one group grow alike, so that they fill the memory."""
+        rng, problem = self.rng, self.session.problem
+        for row in np.flatnonzero(rng.random(len(born)) < self.options.grow):
+            groups = np.cumsum(born[row] == SYNC) - (born[row] == SYNC)
+            inside = (groups == rng.choice(groups)) & (born[row] != SYNC)
+            used = float((born[row] * problem.tiles)[inside].sum())
+            if used:
+                grown = np.ceil(born[row, inside] * problem.memory_bytes / used)
+                born[row, inside] = np.minimum(grown, problem.batch)
