@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from micro_batch_walk import every_strategy, random_problem, walk
+from random_micro_batches import every_strategy, random_problem
 
 from tilewright.base import InputError
 from tilewright.fusion.microbatch import (
@@ -21,6 +21,7 @@ from tilewright.fusion.microbatch import (
     of_groups,
     repaired,
     scores,
+    walk_strategy,
 )
 from tilewright.hardware import changed, preset
 from tilewright.workload import zoo
@@ -47,9 +48,9 @@ def test_scores_equal_a_literal_walk():
         drawn[rng.random(drawn.shape) < 0.3] = -1
         found = figures(problem, drawn)
         for row, plan in zip(found, drawn, strict=True):
-            literal = walk(problem, plan.tolist())
-            assert row[[0, 1, 2, 6]] == pytest.approx([literal.latency, literal.energy, literal.memory, literal.off])
-            assert sum(figures_[0] for _, _, figures_ in of_groups(problem, plan)) == pytest.approx(literal.latency)
+            literal = walk_strategy(problem, plan.tolist())
+            assert row[[0, 1, 2, 6]] == pytest.approx(list(vars(literal).values()))
+            assert sum(each[0] for _, _, each in of_groups(problem, plan)) == pytest.approx(literal.latency_cycles)
 
 
 def test_exact_equals_brute_force_and_bounds_hold():

@@ -25,6 +25,7 @@ from tilewright.fusion.microbatch.learned import (
 from tilewright.fusion.microbatch.plans import MicroBatchCost, MicroBatchGroup, MicroBatchPlan, read_micro_batches
 from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES, OVER, SYNC, FusedMachine, MicroBatchProblem
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, Fused, FusionMapper, FusionSession, fuse
+from tilewright.fusion.microbatch.walk import WalkedStrategy, walk_strategy
 
 __all__ = [
     "FUSION_MAPPERS",
@@ -45,6 +46,7 @@ __all__ = [
     "MicroBatchGroup",
     "MicroBatchPlan",
     "MicroBatchProblem",
+    "WalkedStrategy",
     "best_strategy",
     "bound_of",
     "bounds",
@@ -59,5 +61,6 @@ __all__ = [
     "scores",
     "speedups",
     "train_fuser",
+    "walk_strategy",
     "written",
 ]

@@ -28,7 +28,7 @@ class SamplerOptions(MapperOptions):
 
 @FUSION_MAPPERS.register("g-sampler")
 class Sampler(Resumable):
-    """G-Sampler: a genetic search with crossover, mutation of micro-batches, split, merge and growth of groups, repair."""
+    """G-Sampler: a genetic search with crossover, mutation, split, merge and growth of groups, and repair."""
 
     changing = ("rng", "plans", "scores", "begun")
 

@@ -1,0 +1,329 @@
+"""DNNFuser, tables 1 to 3 and figure 4: how fast fused networks are, on the stated machine and where they can be."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from math import floor, log, log10, sqrt
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+
+from tilewright.fusion.microbatch import (
+    SYNC,
+    MicroBatchProblem,
+    bound_of,
+    figures,
+    fuse,
+    scores,
+    walk_strategy,
+)
+from tilewright.hardware import changed, preset
+from tilewright.jobs import Runner
+from tilewright.reproduce.claims import (
+    Claim,
+    Judgement,
+    between,
+    cases,
+    exact,
+    follows,
+    gain,
+    judge,
+    kept,
+    listed,
+    part_of,
+    ratio,
+)
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
+from tilewright.workload import zoo
+
+SOURCE = "Kao, Huang and Krishna, DNNFuser (arXiv 2201.11218), "
+MB = 1e6
+STATED = 900.0
+"""GB/s off chip (section 5.1)."""
+MOST_SECONDS = 10.0
+"""For the exact mapper; where it does not end, its bound stands."""
+Place = tuple[str, int, float]
+"""A network, its batch, and the memory in MB."""
+FIRST: Mapping[Place, Mapping[str, float | None]] = {
+    ("vgg16", 64, 20.0): {"PSO": None, "CMA": None, "DE": None, "TBPSA": None, "stdGA": None, "A2C": 0.98,
+                          "G-Sampler": 1.19},
+    ("vgg16", 128, 40.0): {"PSO": None, "CMA": None, "DE": None, "TBPSA": None, "stdGA": None, "A2C": None,
+                           "G-Sampler": 2.06}}
+"""Table 1: speedups over layer by layer; none where no plan fits."""
+LEARNT = {("vgg16", 64, 20.0): 1.20, ("vgg16", 128, 40.0): 3.13}
+"""Table 1, DNNFuser."""
+MINUTES = {"PSO": 69.17, "CMA": 77.03, "DE": 65.17, "TBPSA": 110.5, "stdGA": 61.66, "A2C": 335.63, "G-Sampler": 0.66}
+"""Table 1, 20 MB: search times; DNNFuser's is 0.01, and G-Sampler's at 40 MB 1.27."""
+NAMES = {"PSO": "pso", "CMA": "cma-es", "DE": "de", "TBPSA": "tbpsa", "stdGA": "ga", "A2C": "a2c",
+         "G-Sampler": "g-sampler"}
+SECOND: Mapping[str, Mapping[float, float]] = {
+    "vgg16": {20: 1.19, 25: 2.18, 30: 1.86, 35: 2.14, 40: 2.17, 45: 2.30},
+    "resnet18": {20: 1.37, 25: 1.34, 30: 1.51, 35: 1.53, 40: 2.88, 45: 2.95}}
+"""Table 2: G-Sampler, 64 samples, by memory."""
+THIRD: Mapping[str, Mapping[float, float]] = {
+    "resnet50": {25: 1.41, 35: 1.94, 45: 2.13, 55: 2.26}, "mobilenet-v2": {25: 2.27, 35: 2.18, 45: 2.41, 55: 4.32},
+    "mnasnet": {25: 3.60, 35: 3.17, 45: 3.82, 55: 4.07}}
+"""Table 3: the same."""
+PLANS = {"DNNFuser": (42, -1, 30, 27, -1, 30, -1, 30, -1, -1, -1, 31, -1, 36, -1, -1, 47, 62, 35),
+         "G-Sampler": (64, -1, 36, -1, 64, -1, -1, 25, -1, 60, 43, 20, 36, 42, 61, 46, 1, 37, 21)}
+"""Figure 4: ResNet-18, 64 samples, 20 MB; their speedups are 1.27 and 1.37 (table 2)."""
+BOUND = ("Bound: cycles of all multiplications on all elements, and what must cross the chip's edge. On the stated "
+         "machine (1,024 elements, 1 GHz, 900 GB/s) layers alone are bound by their multiplications; no plan, fused in "
+         "any way, takes fewer cycles than these.")
+
+
+@cache
+def problem_of(place: Place, gigabytes: float) -> MicroBatchProblem:
+    """Return what is fused, on the stated machine with so many GB/s off chip."""
+    network, batch, memory = place
+    machine = changed(preset("dnnfuser"), [f"DRAM.bandwidth={gigabytes:.9g}GB/s"])
+    return MicroBatchProblem.of(zoo.load(network), machine, batch, memory * MB)
+
+
+def limit(place: Place, gigabytes: float) -> float:
+    """Return the speedup that no plan exceeds."""
+    problem = problem_of(place, gigabytes)
+    return float(scores(problem, problem.unfused)[0]) / bound_of(problem)
+
+
+def nearest(place: Place, speedup: float) -> float:
+    """Return the most GB/s off chip, all else as stated, at which a speedup is not impossible."""
+    low, high = STATED * 1e-6, STATED
+    if limit(place, high) >= speedup:
+        return high
+    for _ in range(40):
+        middle = sqrt(low * high)
+        low, high = (middle, high) if limit(place, middle) >= speedup else (low, middle)
+    unit = 10.0 ** (floor(log10(low)) - 2)
+    return float(f"{floor(low / unit) * unit:.3g}")
+
+
+def _search(place: Place, gigabytes: float, mapper: str, samples: int, seed: int) -> dict[str, Any]:
+    problem = problem_of(place, gigabytes)
+    proves = mapper == "exact"
+    run = fuse(problem, mapper, samples=None if proves else samples, seed=seed,
+               seconds=MOST_SECONDS if proves else None)
+    unfused = float(scores(problem, problem.unfused)[0])
+    walked = walk_strategy(problem, run.strategy.tolist())
+    return {"speedup": unfused / run.score, "limit": unfused / bound_of(problem), "found": float(run.found),
+            "memory": run.least_memory_bytes / MB, "gap": run.gap, "seconds": run.seconds, "samples": run.samples,
+            "agrees": abs(walked.latency_cycles / run.score - 1) < 1e-9}
+
+
+def _cell(place: Place, gigabytes: float, mapper: str, samples: int, seed: int) -> Cell:
+    key = {"place": list(place), "gigabytes": gigabytes, "mapper": mapper, "samples": samples, "seed": seed}
+    return Cell(key, partial(_search, place, gigabytes, mapper, samples, seed), lambda value: int(value["samples"]))
+
+
+def _agreement(found: Sequence[Mapping[str, Any]]) -> str:
+    wrong = sum(not each["agrees"] for each in found)
+    return (f"A literal walk of the plans {'disagrees' if wrong else 'agrees'} with the model on "
+            f"{wrong or len(found)} of {len(found)}.")
+
+
+def _impossible(claim: Claim, published: Mapping[Place, float]) -> Judgement:
+    """Judge speedups by what is possible on the stated machine."""
+    most = {place: limit(place, STATED) for place in published}
+    above = sum(published[place] > most[place] for place in published)
+    told = f"at most {max(most.values()):.3f}x on the stated machine"
+    near = min((nearest(place, speedup), place[0]) for place, speedup in published.items())
+    return judge(claim, max(most.values()), told, (
+        f"{above} of {len(published)} are above the bound; all are possible from {near[0]:g} GB/s off chip down, all "
+        f"else as stated ({near[1]} needs the least)"), impossible=above > 0)
+
+
+FASTER = gain("Fusion makes VGG16 up to 3.13 times as fast", "1.19x, 2.06x, 3.13x", 3.13, "the most that is possible")
+NOTHING = cases("Baselines find no plan that fits in 2,000 samples", "11 of 12",
+                "the share of searches by baselines that find none", 11 / 12, 0.0)
+AHEAD = cases("G-Sampler finds a plan, and a faster one than any baseline", "in both cases",
+              "the share of baselines whose plan, if any, is slower, where the speedups are possible")
+QUICKER = gain("For as many samples G-Sampler takes a hundredth of the time", "0.66 against 69 minutes (PSO)", 104.8,
+               "seconds a sample of baselines over those of G-Sampler, the median")
+FACTORS = exact("DNNFuser is 66 to 127 times faster than G-Sampler", "66x, 127x", "the factors that the table can give")
+
+
+@reproduction("dnnfuser-table1", "Mappers of micro-batches on VGG16", SOURCE + "table 1",
+              (FASTER, NOTHING, AHEAD, QUICKER, FACTORS),
+              Setting("quick", 2, {"samples": 400, "methods": ("PSO", "CMA", "DE", "TBPSA", "stdGA", "G-Sampler")}),
+              Setting("full", 5, {"samples": 2_000, "methods": tuple(NAMES)}))
+def table1(setting: Setting, runner: Runner) -> Findings:
+    """Search by every mapper, on the nearest machine on which the speedups are possible."""
+    rates = {place: nearest(place, LEARNT[place]) for place in FIRST}
+    keys = [(place, name, seed) for place in FIRST for name in (*setting["methods"], "best")
+            for seed in range(setting.seeds if name != "best" else 1)]
+    found = dict(zip(keys, runner.run([
+        _cell(place, rates[place], NAMES.get(name, "exact"), setting["samples"], seed) for place, name, seed in keys]),
+        strict=True))
+    others = [name for name in setting["methods"] if name != "G-Sampler"]
+    nothing = [mean(1.0 - found[place, name, seed]["found"] for place in FIRST for name in others)
+               for seed in range(setting.seeds)]
+    ahead = [mean(_beats(found[place, "G-Sampler", seed], found[place, name, seed])
+                  for place in FIRST for name in others) for seed in range(setting.seeds)]
+    quicker = [median(_pace(found[place, name, seed]) for place in FIRST for name in others)
+               / median(_pace(found[place, "G-Sampler", seed]) for place in FIRST) for seed in range(setting.seeds)]
+    rows: list[tuple[Value, ...]] = []
+    for place in FIRST:
+        for name in (*setting["methods"], "best"):
+            one = found[place, name, 0]
+            rows.append((f"{place[2]:g} MB, batch {place[1]}", name, FIRST[place].get(name), limit(place, STATED),
+                         one["speedup"] if one["found"] else None, one["limit"], one["memory"],
+                         MINUTES.get(name) if place[2] == 20 else None, one["seconds"]))
+    table = Table("speedups", "Speedup of VGG16 over layer by layer (first seed)", (
+        "Case", "Mapper", "published", "at most, stated", "ours, nearest", "at most, nearest", "MB",
+        "published (minutes)", "ours (s)"), tuple(rows), (
+            "Nearest: the stated machine with " + " and ".join(f"{rate:g}" for rate in rates.values())
+            + " GB/s off chip, where DNNFuser's speedups are not impossible. Best: the exact mapper. Memory is what "
+            "the best plan found takes, too much where there is no speedup.",))
+    calls = ("Counted in calls of the cost model DNNFuser is 2,000 times ahead (1 against 2,000). In seconds here "
+             f"{setting['samples']:,} samples of G-Sampler take "
+             f"{1e3 * median(found[place, 'G-Sampler', 0]['seconds'] for place in FIRST):.0f} ms: where a sample costs "
+             "no more, hardly any inference is faster; where it costs 20 ms, as 0.66 minutes for 2,000 do, one is.")
+    return Findings((table,), (
+        _impossible(FASTER, LEARNT), listed(NOTHING, nothing), listed(AHEAD, ahead),
+        listed(QUICKER, quicker, "{:.3g}x"),
+        follows(FACTORS, [(f"{minutes} minutes", text, ratio(between([minutes], 2), between([0.01], 1)))
+                          for minutes, text in ((0.66, "66"), (1.27, "127"))])),
+        notes=(BOUND, calls, _agreement(list(found.values()))))
+
+
+def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    return float(one["found"] > 0 and (other["found"] <= 0 or one["speedup"] > other["speedup"]))
+
+
+def _pace(one: Mapping[str, Any]) -> float:
+    return float(one["seconds"]) / max(1.0, float(one["samples"]))
+
+
+def _most(published: Mapping[str, Mapping[float, float]]) -> str:
+    return f"{min(min(row.values()) for row in published.values())}x to " \
+           f"{max(max(row.values()) for row in published.values())}x"
+
+
+def _claims(published: Mapping[str, Mapping[float, float]]) -> tuple[Claim, Claim, Claim]:
+    return (gain("G-Sampler speeds networks up", _most(published), max(max(row.values()) for row in published.values()),
+                 "the most that is possible"),
+            kept("A full search by G-Sampler finds what there is to find", "taken as the best", "what part of the "
+                 "optimum's speedup it has, the least over networks and memories, where published ones are possible"),
+            cases("G-Sampler finds no slower plan with more memory", f"{_rising(published)} steps",
+                  "the share of steps to more memory at which its plan gets no slower, where speedups are possible"))
+
+
+def _rising(published: Mapping[str, Mapping[float, float]]) -> str:
+    steps = [new >= old for row in published.values() for old, new in pairwise(row.values())]
+    return f"{sum(steps)} of {len(steps)}"
+
+
+def _by_memory(setting: Setting, runner: Runner, published: Mapping[str, Mapping[float, float]],
+               claims: tuple[Claim, Claim, Claim]) -> Findings:
+    places = {(network, 64, float(memory)): speedup for network in setting["networks"]
+              for memory, speedup in published[network].items() if memory in setting["memories"]}
+    # One machine a network, so that memories can be told apart.
+    rates = {network: min(nearest(place, speedup) for place, speedup in places.items() if place[0] == network)
+             for network in setting["networks"]}
+    keys = [(place, mapper, seed) for place in places for mapper in ("exact", "g-sampler")
+            for seed in range(1 if mapper == "exact" else setting.seeds)]
+    found = dict(zip(keys, runner.run([_cell(place, rates[place[0]], mapper, setting["samples"], seed)
+                                       for place, mapper, seed in keys]), strict=True))
+    parts = [min(part_of(found[place, "g-sampler", seed]["speedup"], found[place, "exact", 0]["speedup"])
+                 for place in places) for seed in range(setting.seeds)]
+    steps = [mean([float(found[b, "g-sampler", seed]["speedup"] >= found[a, "g-sampler", seed]["speedup"] * (1 - 1e-9))
+                   for a, b in pairwise(places) if a[0] == b[0]] or [1.0]) for seed in range(setting.seeds)]
+    rows = tuple((f"{place[0]}, {place[2]:g} MB", speedup, limit(place, STATED), rates[place[0]],
+                  found[place, "exact", 0]["speedup"], found[place, "exact", 0]["limit"],
+                  found[place, "exact", 0]["gap"],
+                  median(found[place, "g-sampler", seed]["speedup"] for seed in range(setting.seeds)))
+                 for place, speedup in places.items())
+    table = Table("speedups", "Speedup over layer by layer, 64 samples", (
+        "Network", "published", "at most, stated", "nearest (GB/s)", "best, nearest", "at most, nearest", "gap",
+        "G-Sampler, nearest"), rows, (
+            "Nearest: the stated machine with so many GB/s off chip, where no published speedup of the network is "
+            "impossible. Best: the exact mapper; gap: how far it can be from the best at most.",))
+    falls = [f"{network} {old} to {new} from {a:g} to {b:g} MB" for network, row in published.items()
+             for (a, old), (b, new) in pairwise(row.items()) if new < old]
+    note = ("A plan for less memory fits more, so that the best speedup never falls with memory; published ones do "
+            f"({'; '.join(falls)}): their search missed better plans.")
+    return Findings((table,), (
+        _impossible(claims[0], places), listed(claims[1], parts),
+        listed(claims[2], steps)),
+        notes=(BOUND, note, _agreement(list(found.values()))))
+
+
+TWO, THREE = _claims(SECOND), _claims(THIRD)
+_QUICK = {"samples": 2_000, "networks": ("vgg16", "resnet18"), "memories": (20, 25, 30, 35, 40, 45)}
+
+
+@reproduction("dnnfuser-table2", "G-Sampler and the optimum by memory, VGG16 and ResNet-18", SOURCE + "table 2", TWO,
+              Setting("quick", 3, _QUICK), Setting("full", 10, _QUICK))
+def table2(setting: Setting, runner: Runner) -> Findings:
+    """Search for each memory."""
+    return _by_memory(setting, runner, SECOND, TWO)
+
+
+_LARGER = {"samples": 2_000, "networks": ("resnet50", "mobilenet-v2", "mnasnet"), "memories": (25, 35, 45, 55)}
+
+
+@reproduction("dnnfuser-table3", "G-Sampler and the optimum by memory, ResNet-50, MobileNet-V2 and MnasNet",
+              SOURCE + "table 3", THREE, Setting("quick", 3, _LARGER), Setting("full", 10, _LARGER))
+def table3(setting: Setting, runner: Runner) -> Findings:
+    """Search for each memory."""
+    return _by_memory(setting, runner, THIRD, THREE)
+
+
+FITS = exact("Both plans fit 20 MB", "20 MB", "the share of the two plans that do, at one byte a word")
+DEEPER = cases("Deeper layers are fused more", "observation 1",
+               "the share of plans whose groups are longer in the second half: both published ones, and the optimum")
+PLAN = gain("The plans make ResNet-18 faster", "1.27x and 1.37x", 1.37, "the most that is possible")
+
+
+@reproduction("dnnfuser-fig4", "Two plans of ResNet-18", SOURCE + "figure 4", (FITS, DEEPER, PLAN),
+              Setting("quick", 1, {"samples": 2_000}), Setting("full", 1, {"samples": 2_000}))
+def figure4(setting: Setting, runner: Runner) -> Findings:
+    """Count what the printed plans take, beside the optimum."""
+    place: Place = ("resnet18", 64, 20.0)
+    rate = nearest(place, 1.37)
+    best, = runner.run([Cell({"place": list(place), "gigabytes": rate, "of": "plans"}, partial(_plans, place, rate))])
+    names = (*PLANS, "best")
+    fits = [best["memory"][name] <= place[2] for name in PLANS]
+    deeper = [best["second"][name] > best["first"][name] for name in names]
+    rows = tuple((name, " ".join(map(str, best["plan"][name])), best["memory"][name], best["stated"][name],
+                  best["nearest"][name], best["first"][name], best["second"][name]) for name in names)
+    table = Table("plans", "ResNet-18, 64 samples, 20 MB", (
+        "Plan", "Micro-batches", "MB", "speedup, stated", "speedup, nearest", "layers a group, first half",
+        "second half"), rows, (
+            f"Best: the exact mapper on the nearest machine, with {rate:g} GB/s off chip. At two bytes a word "
+            "G-Sampler's plan does not fit. Layers alone are groups of one.",))
+    told = ", ".join(f"{name} {best['memory'][name]:.2f} MB" for name in PLANS)
+    return Findings((table,), (
+        judge(FITS, sum(fits) / len(fits), told), judge(DEEPER, sum(deeper) / len(deeper), f"{sum(deeper)} of 3 plans"),
+        _impossible(PLAN, {place: 1.37})), notes=(BOUND, _agreement([best])))
+
+
+def _plans(place: Place, rate: float) -> dict[str, Any]:
+    stated, near = problem_of(place, STATED), problem_of(place, rate)
+    run = fuse(near, "exact", seconds=MOST_SECONDS)
+    plans = {**{name: list(plan) for name, plan in PLANS.items()}, "best": run.strategy.tolist()}
+    arrays = {name: np.array([plan]) for name, plan in plans.items()}
+    walked = {name: walk_strategy(near, plan).latency_cycles for name, plan in plans.items()}
+    cycles = {name: float(figures(near, plan)[0, 0]) for name, plan in arrays.items()}
+    lengths = {name: _lengths(plan) for name, plan in plans.items()}
+    half = stated.length // 2
+    return {"plan": plans, "memory": {name: float(figures(stated, plan)[0, 2]) / MB for name, plan in arrays.items()},
+            "stated": {name: _speedup(stated, plan) for name, plan in arrays.items()},
+            "nearest": {name: _speedup(near, plan) for name, plan in arrays.items()},
+            "first": {name: mean(each[:half]) for name, each in lengths.items()},
+            "second": {name: mean(each[half:]) for name, each in lengths.items()}, "samples": run.samples,
+            "agrees": all(abs(log(walked[name] / cycles[name])) < 1e-9 for name in plans)}
+
+
+def _speedup(problem: MicroBatchProblem, plan: Any) -> float:
+    return float(figures(problem, problem.unfused)[0, 0] / figures(problem, plan)[0, 0])
+
+
+def _lengths(plan: Sequence[int]) -> list[int]:
+    """Return of each layer how many layers its group has."""
+    groups, place = list[int](), 0
+    for size in plan[1:]:
+        groups.append(place)
+        place += size == SYNC
+    return [groups.count(group) for group in groups]
