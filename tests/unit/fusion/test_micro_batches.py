@@ -124,6 +124,7 @@ def test_every_mapper_keeps_to_its_budget_and_to_the_bound(name):
     assert fuse(problem, name, samples=60, seed=1).score == run.score
 
 
+@pytest.mark.slow
 def test_a2c_makes_one_strategy_an_episode():
     pytest.importorskip("stable_baselines3")
     run = fuse(random_problem(np.random.default_rng(5), 4), "a2c", samples=5)

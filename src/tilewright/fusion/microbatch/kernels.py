@@ -93,8 +93,8 @@ def group_figures(plan, batch, tiles, sizes, weights, cycles, read_last, read_st
 def repair_plans(plans, batch, tiles, memory):
     """Make strategies fit, in place: micro-batches of a group shrink alike; where that is not enough, it is split.
 
-    First each becomes the least with as many runs. What is still too much at one sample each ends the group at the
-    largest result.
+    Each becomes the least with as many runs, before and after. What is still too much at one sample each ends the group
+    at the largest result.
     """
     for b in range(len(plans)):
         plan = plans[b]
@@ -115,6 +115,8 @@ def repair_plans(plans, batch, tiles, memory):
                 for i in range(first, q + 1):
                     if plan[i] > 0:
                         wanted = max(1, int(plan[i] * share))
+                        runs = (batch + wanted - 1) // wanted
+                        wanted = (batch + runs - 1) // runs
                         smaller |= wanted < plan[i]
                         plan[i] = wanted
                         used += wanted * tiles[i]

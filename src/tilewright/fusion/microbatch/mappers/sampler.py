@@ -19,11 +19,11 @@ class SamplerOptions(MapperOptions):
     population: Annotated[Count, "Strategies of a generation; the paper runs 50 generations of them."] = 40
     elite: Annotated[Share, "Share of a generation that lives on."] = 0.1
     parents: Annotated[Share, "Share of a generation that has children."] = 0.5
-    crossover: Annotated[Share, "Chance that a child takes a range of layers from another parent."] = 0.6
+    crossover: Annotated[Share, "Chance that a child takes a range of layers from another parent."] = 0.8
     mutation: Annotated[Share, "Chance that each micro-batch of a child becomes another one, mostly one near it."] = 0.1
     split: Annotated[Share, "Chance that a group of a child is split after a random layer."] = 0.3
     merge: Annotated[Share, "Chance that two groups of a child become one."] = 0.5
-    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow alike until the memory is full."] = 0.3
+    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow alike until the memory is full."] = 0.6
 
 
 @FUSION_MAPPERS.register("g-sampler")
