@@ -82,6 +82,7 @@ class _Search:
             IMPOSSIBLE,
             OPEN,
             PLACED,
+            WORD,
             SearchState,
             search,
         )
@@ -91,8 +92,9 @@ class _Search:
             total = np.zeros(instance.sections, np.int64)
             np.add.at(total, instance.covers, np.repeat(instance.size, np.diff(instance.starts)))
             rest, least = np.zeros((2, n + 1, n), np.int64)
-            state = SearchState(np.zeros(1, np.int64), rest, least, np.zeros(n + 1, np.int64), np.zeros(n, np.bool_),
-                                total, np.arange(n))
+            why = np.zeros((n + 2, n, -(-n // WORD)), np.uint64)
+            state = SearchState(np.zeros(1, np.int64), rest, least, why[:-1], why[-1, 0], np.zeros(n + 1, np.int64),
+                                np.zeros(n, np.bool_), total, np.arange(n))
             left, result = FIRST << rounds, OPEN
             while result == OPEN and left > 0 and not self.session.exhausted:
                 result, nodes = search(instance, height, state, min(left, SLICE))

@@ -14,8 +14,11 @@ from tilewright.base import kept
 
 OPEN, PLACED, IMPOSSIBLE = -1, 1, 0
 """What came of a search: not ended, a placement, or none there is."""
-ROUNDS = 2
-"""How often positions are raised by one another at a node: more saves nodes, but costs more than it saves."""
+ROUNDS, MOST_ROUNDS = 2, 60
+"""How often positions are raised by one another at a node: more saves nodes, but costs more than it saves. Only while a
+buffer seems to be lower than the lowest that may be placed it goes on, up to the second."""
+WORD = 64
+"""Depths in a word of a set of them."""
 
 
 class Instance(NamedTuple):
@@ -54,6 +57,10 @@ class SearchState(NamedTuple):
         ``(1)``: how many buffers are placed.
     rest, least
         ``(n + 1, n)`` by depth: where a buffer would come to rest on those placed, and the least position it can have.
+    why
+        ``(n + 1, n, w)`` by depth: the depths whose placements these two come from, as bits.
+    blame
+        ``(w)``: those that a contradiction comes from.
     chosen
         ``(n + 1)``: the buffer placed at each depth.
     placed
@@ -67,6 +74,8 @@ class SearchState(NamedTuple):
     depth: np.ndarray
     rest: np.ndarray
     least: np.ndarray
+    why: np.ndarray
+    blame: np.ndarray
     chosen: np.ndarray
     placed: np.ndarray
     total: np.ndarray
@@ -80,60 +89,121 @@ def aligned(address, alignment):
 
 
 @njit(nogil=True, error_model="numpy")
-def raise_positions(instance, capacity, state, rest, least):
-    """Raise ``least`` by what lies below; return False where a buffer cannot end within the capacity.
+def near_of(instance, i):
+    """Return the buffers that share a section with one."""
+    return instance.near[instance.near_starts[i]:instance.near_starts[i + 1]]
 
-    No buffer lies below the lowest that can rest where it is. One that does not lie where it would rest lies on a
-    buffer that shares a section with it; nor does it come first in a section where all the others then had no room.
+
+@njit(nogil=True, error_model="numpy")
+def sections_of(instance, i):
+    """Return the sections that a buffer lives in."""
+    return instance.covers[instance.starts[i]:instance.starts[i + 1]]
+
+
+@njit(nogil=True, error_model="numpy")
+def unite(into, other):
+    """Add one set of depths to another."""
+    for word in range(len(into)):
+        into[word] |= other[word]
+
+
+@njit(nogil=True, error_model="numpy")
+def add_why(instance, state, why, i, section, into):
+    """Add to a set why buffers near ``i`` that are not placed lie as high as they do: those of a section, or all (-1)."""
+    for k in near_of(instance, i):
+        if not state.placed[k] and (section < 0 or lives_in(instance, k, section)):
+            unite(into, why[k])
+
+
+@njit(nogil=True, error_model="numpy")
+def lives_in(instance, i, section):
+    """Whether a buffer lives in a section."""
+    mine = sections_of(instance, i)
+    at = np.searchsorted(mine, section)
+    return at < len(mine) and mine[at] == section
+
+
+@njit(nogil=True, error_model="numpy")
+def first_ends(instance, capacity, state, least, ends, owner):
+    """Fill ``ends`` ``(2, s)`` with the least ends of two buffers of each section, and ``owner`` with whose is the first.
+
+    Return a buffer that cannot end within the capacity; -1 where there is none.
     """
-    n, s = len(instance.size), instance.sections
-    level = capacity + 1
-    for i in range(n):
-        if not state.placed[i]:
-            least[i] = max(least[i], rest[i])
-            if least[i] == rest[i]:
-                level = min(level, rest[i])
-    for i in range(n):
-        if not state.placed[i]:
-            least[i] = aligned(max(least[i], level), instance.alignment[i])
-    first, second, owner = np.empty(s, np.int64), np.empty(s, np.int64), np.empty(s, np.int64)
-    for _ in range(ROUNDS):
-        changed = False
-        first[:], second[:], owner[:] = capacity + 1, capacity + 1, -1
-        for i in range(n):
-            if state.placed[i]:
-                continue
-            end = least[i] + instance.size[i]
-            if end > capacity:
-                return False
-            for t in instance.covers[instance.starts[i]:instance.starts[i + 1]]:
-                if end < first[t]:
-                    first[t], second[t], owner[t] = end, first[t], i
-                elif end < second[t]:
-                    second[t] = end
-        for i in range(n):
-            if state.placed[i]:
-                continue
-            place, support = least[i], capacity + 1
-            for t in instance.covers[instance.starts[i]:instance.starts[i + 1]]:
-                other = second[t] if owner[t] == i else first[t]
-                support = min(support, other)
-                if place + state.total[t] > capacity and other > place:
-                    place = other
-            if least[i] > rest[i]:
-                place = max(place, support)
-            if place > least[i]:
-                least[i] = aligned(place, instance.alignment[i])
-                changed = True
-        if not changed:
-            break
+    ends[:], owner[:] = capacity + 1, -1
+    for i in range(len(least)):
+        if state.placed[i]:
+            continue
+        end = least[i] + instance.size[i]
+        if end > capacity:
+            return i
+        for t in sections_of(instance, i):
+            if end < ends[0, t]:
+                ends[0, t], ends[1, t], owner[t] = end, ends[0, t], i
+            elif end < ends[1, t]:
+                ends[1, t] = end
+    return -1
+
+
+@njit(nogil=True, error_model="numpy")
+def raise_one(instance, capacity, state, depth, i, ends, owner):
+    """Raise the least position of a buffer by what must lie below it; return whether it was.
+
+    It does not come first in a section where all the others then had no room; it lies above its twin; and where it does
+    not lie where it would rest, it lies on a buffer that shares a section with it.
+    """
+    rest, least, why = state.rest[depth, i], state.least[depth], state.why[depth]
+    place, support = least[i], capacity + 1
+    for t in sections_of(instance, i):
+        other = ends[1, t] if owner[t] == i else ends[0, t]
+        support = min(support, other)
+        if place + state.total[t] > capacity and other > place:
+            place = other
+            add_why(instance, state, why, i, t, why[i])
+    twin = instance.twin[i]
+    if twin >= 0 and not state.placed[twin] and least[twin] + instance.size[twin] > place:
+        place = least[twin] + instance.size[twin]
+        unite(why[i], why[twin])
+    if least[i] > rest and support > place:
+        place = support
+        add_why(instance, state, why, i, -1, why[i])
+    if place <= least[i]:
+        return False
+    least[i] = aligned(place, instance.alignment[i])
     return True
 
 
 @njit(nogil=True, error_model="numpy")
-def sections_hold(instance, capacity, state, least):
-    """Whether the buffers of each section have room above one another, none below its least position."""
-    queue, placed = state.queue, state.placed
+def raise_positions(instance, capacity, state, depth, ends, owner):
+    """Raise least positions by one another; return the lowest buffer that may lie where it rests.
+
+    -1 where none may, -2 where one cannot end within the capacity, for which there is blame then.
+    """
+    rest, least = state.rest[depth], state.least[depth]
+    lowest = -1
+    for rounds in range(MOST_ROUNDS):
+        over = first_ends(instance, capacity, state, least, ends, owner)
+        if over >= 0:
+            state.blame[:] = state.why[depth, over]
+            return -2
+        changed = False
+        for i in range(len(rest)):
+            if not state.placed[i] and raise_one(instance, capacity, state, depth, i, ends, owner):
+                changed = True
+        lowest, below = -1, False
+        for i in range(len(rest)):
+            if not state.placed[i] and least[i] == rest[i] and (lowest < 0 or rest[i] < rest[lowest]):
+                lowest = i
+        for i in range(len(rest)):
+            below |= lowest >= 0 and not state.placed[i] and least[i] < rest[lowest]
+        if not changed or (rounds + 1 >= ROUNDS and not below):
+            break
+    return lowest
+
+
+@njit(nogil=True, error_model="numpy")
+def sections_hold(instance, capacity, state, depth):
+    """Whether the buffers of each section have room above one another, none below its least position; else blame."""
+    queue, placed, least = state.queue, state.placed, state.least[depth]
     for a in range(1, len(queue)):
         x = queue[a]
         key = -1 if placed[x] else least[x]
@@ -146,47 +216,94 @@ def sections_hold(instance, capacity, state, least):
     for x in queue:
         if placed[x]:
             continue
-        for t in instance.covers[instance.starts[x]:instance.starts[x + 1]]:
+        for t in sections_of(instance, x):
             height[t] = max(height[t], least[x]) + instance.size[x]
             if height[t] > capacity:
+                blame_section(instance, state, depth, t, x)
                 return False
     return True
 
 
 @njit(nogil=True, error_model="numpy")
-def is_dominated(instance, state, rest, least):
-    """Whether a buffer that is not to lie where it would rest could, whatever comes: another branch holds that."""
-    for i in range(len(rest)):
-        if state.placed[i] or least[i] == rest[i]:
-            continue
-        end = rest[i] + instance.size[i]
-        free = True
-        for k in instance.near[instance.near_starts[i]:instance.near_starts[i + 1]]:
-            if not state.placed[k] and least[k] < end:
-                free = False
-                break
-        if free:
-            return True
-    return False
+def blame_section(instance, state, depth, section, last):
+    """Blame why the buffers of a section up to the ``last`` lie so high: those from the last one on with room below."""
+    height = 0
+    for x in state.queue:
+        if not state.placed[x] and lives_in(instance, x, section):
+            if state.least[depth, x] > height:
+                height = state.least[depth, x]
+                state.blame[:] = 0
+            height += instance.size[x]
+            unite(state.blame, state.why[depth, x])
+        if x == last:
+            return
 
 
 @njit(nogil=True, error_model="numpy")
-def lowest(instance, state, rest, least):
-    """Return the lowest buffer that may lie where it rests, the first of several; -1 where there is none."""
-    found = -1
+def is_dominated(instance, state, depth):
+    """Whether a buffer that is not to lie where it would rest could, whatever comes: another branch holds that."""
+    rest, least = state.rest[depth], state.least[depth]
     for i in range(len(rest)):
-        if not state.placed[i] and least[i] == rest[i] and (found < 0 or rest[i] < rest[found]):
-            if instance.twin[i] < 0 or state.placed[instance.twin[i]]:
-                found = i
-    return found
+        if state.placed[i] or least[i] == rest[i]:
+            continue
+        free = True
+        for k in near_of(instance, i):
+            if not state.placed[k] and least[k] < rest[i] + instance.size[i]:
+                free = False
+                break
+        if free:
+            state.blame[:] = state.why[depth, i]
+            add_why(instance, state, state.why[depth], i, -1, state.blame)
+            return True
+    return False
 
 
 @njit(nogil=True, error_model="numpy")
 def put(instance, state, i, sign):
     """Place buffer ``i`` (``sign`` 1), or take it back (-1)."""
     state.placed[i] = sign > 0
-    for t in instance.covers[instance.starts[i]:instance.starts[i + 1]]:
+    for t in sections_of(instance, i):
         state.total[t] -= sign * instance.size[i]
+
+
+@njit(nogil=True, error_model="numpy")
+def descend(instance, state, i):
+    """Place a buffer where it rests: what shares a section with it and is not placed lies above it."""
+    depth = state.depth[0]
+    put(instance, state, i, 1)
+    state.chosen[depth] = i
+    for array in (state.rest, state.least):
+        array[depth + 1] = array[depth]
+    state.why[depth + 1] = state.why[depth]
+    top = state.rest[depth, i] + instance.size[i]
+    for k in near_of(instance, i):
+        if not state.placed[k]:
+            state.rest[depth + 1, k] = max(state.rest[depth, k], aligned(top, instance.alignment[k]))
+            state.least[depth + 1, k] = max(state.least[depth, k], state.rest[depth + 1, k])
+            state.why[depth + 1, k, depth // WORD] |= np.uint64(1) << np.uint64(depth % WORD)
+    state.depth[0] = depth + 1
+
+
+@njit(nogil=True, error_model="numpy")
+def go_back(instance, state):
+    """Go back to the last placement that is to blame, and let its buffer lie higher; False where there is none."""
+    word = len(state.blame) - 1
+    while word >= 0 and state.blame[word] == 0:
+        word -= 1
+    if word < 0:
+        return False
+    bit = WORD - 1
+    while not (state.blame[word] >> np.uint64(bit)) & np.uint64(1):
+        bit -= 1
+    state.blame[word] ^= np.uint64(1) << np.uint64(bit)
+    target = word * WORD + bit
+    for depth in range(state.depth[0] - 1, target - 1, -1):
+        put(instance, state, state.chosen[depth], -1)
+    state.depth[0] = target
+    i = state.chosen[target]
+    state.least[target, i] = state.rest[target, i] + 1
+    unite(state.why[target, i], state.blame)
+    return True
 
 
 @kept
@@ -195,35 +312,25 @@ def search(instance, capacity, state, nodes):
     """Go on for so many nodes at most; return what came of it, and the nodes.
 
     Canonical placements: each buffer rests at 0 or on another, and buffers are placed from the lowest up. At a node the
-    lowest buffer is placed where it rests or, in the other branch, lies above that.
+    lowest buffer is placed where it rests; where that comes to a contradiction, it lies above that, for the reasons that
+    the contradiction has besides. Placements that are not to blame for a contradiction are taken back with it.
     """
     n = len(instance.size)
+    ends, owner = np.empty((2, instance.sections), np.int64), np.empty(instance.sections, np.int64)
     for node in range(nodes):
         depth = state.depth[0]
         if depth == n:
             return PLACED, node
-        rest, least = state.rest[depth], state.least[depth]
-        chosen = -1
-        if (raise_positions(instance, capacity, state, rest, least)
-                and sections_hold(instance, capacity, state, least)
-                and not is_dominated(instance, state, rest, least)):
-            chosen = lowest(instance, state, rest, least)
-        if chosen >= 0:
-            put(instance, state, chosen, 1)
-            state.chosen[depth] = chosen
-            state.rest[depth + 1], state.least[depth + 1] = rest, least
-            top = rest[chosen] + instance.size[chosen]
-            for k in instance.near[instance.near_starts[chosen]:instance.near_starts[chosen + 1]]:
-                if not state.placed[k] and rest[k] < top:
-                    state.rest[depth + 1, k] = aligned(top, instance.alignment[k])
-            state.depth[0] = depth + 1
-            continue
-        if depth == 0:
+        lowest = raise_positions(instance, capacity, state, depth, ends, owner)
+        if lowest == -1:
+            state.blame[:] = 0
+            for k in range(depth):
+                state.blame[k // WORD] |= np.uint64(1) << np.uint64(k % WORD)
+        if (lowest >= 0 and sections_hold(instance, capacity, state, depth)
+                and not is_dominated(instance, state, depth)):
+            descend(instance, state, lowest)
+        elif not go_back(instance, state):
             return IMPOSSIBLE, node + 1
-        state.depth[0] = depth - 1
-        chosen = state.chosen[depth - 1]
-        put(instance, state, chosen, -1)
-        state.least[depth - 1, chosen] = state.rest[depth - 1, chosen] + 1
     return OPEN, nodes
 
 
