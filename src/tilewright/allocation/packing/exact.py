@@ -19,8 +19,8 @@ FIRST = 2_000
 """Nodes of a search in the first round; twice as many in each further one."""
 SLICE = 10_000
 """Nodes between two looks at the clock."""
-LARGEST = 4_000
-"""Buffers of a part that is searched: a search keeps two positions of each at each depth."""
+LARGEST = 1_500
+"""Buffers of a part that is searched: a search keeps positions of each, and what they come from, at each depth."""
 
 
 @PACKERS.register("exact")

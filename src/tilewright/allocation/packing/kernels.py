@@ -3,7 +3,7 @@
 All that is compiled stands in this file: what is kept of a kernel does not notice changes in another. Buffers ``n``,
 sections ``s`` (times whose live buffers are all live together at no other time). Addresses are in the instance's units.
 """
-# ruff: noqa: PLR0913, PLR0917, PLR0912, C901  (arrays as arguments compile fastest; a search has many parts)
+# ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ class Instance(NamedTuple):
         ``(n)`` in units.
     starts, covers
         Sections of buffer ``i``: ``covers[starts[i]:starts[i + 1]]``.
+    member_starts, members
+        Buffers of a section, likewise.
     near_starts, near
         Buffers that share a section with it, likewise.
     twin
@@ -42,6 +44,8 @@ class Instance(NamedTuple):
     alignment: np.ndarray
     starts: np.ndarray
     covers: np.ndarray
+    member_starts: np.ndarray
+    members: np.ndarray
     near_starts: np.ndarray
     near: np.ndarray
     twin: np.ndarray
@@ -108,24 +112,22 @@ def unite(into, other):
 
 
 @njit(nogil=True, error_model="numpy")
-def add_why(instance, state, why, i, section, into):
-    """Add to a set why buffers near ``i`` that are not placed lie as high as they do: those of a section, or all (-1)."""
-    for k in near_of(instance, i):
-        if not state.placed[k] and (section < 0 or lives_in(instance, k, section)):
+def members_of(instance, section):
+    """Return the buffers that live in a section."""
+    return instance.members[instance.member_starts[section]:instance.member_starts[section + 1]]
+
+
+@njit(nogil=True, error_model="numpy")
+def add_why(state, why, buffers, into):
+    """Add to a set why those of some buffers that are not placed lie as high as they do."""
+    for k in buffers:
+        if not state.placed[k]:
             unite(into, why[k])
 
 
 @njit(nogil=True, error_model="numpy")
-def lives_in(instance, i, section):
-    """Whether a buffer lives in a section."""
-    mine = sections_of(instance, i)
-    at = np.searchsorted(mine, section)
-    return at < len(mine) and mine[at] == section
-
-
-@njit(nogil=True, error_model="numpy")
 def first_ends(instance, capacity, state, least, ends, owner):
-    """Fill ``ends`` ``(2, s)`` with the least ends of two buffers of each section, and ``owner`` with whose is the first.
+    """Fill ``ends`` ``(2, s)`` with the two least ends of each section, and ``owner`` with whose the first is.
 
     Return a buffer that cannot end within the capacity; -1 where there is none.
     """
@@ -158,14 +160,14 @@ def raise_one(instance, capacity, state, depth, i, ends, owner):
         support = min(support, other)
         if place + state.total[t] > capacity and other > place:
             place = other
-            add_why(instance, state, why, i, t, why[i])
+            add_why(state, why, members_of(instance, t), why[i])
     twin = instance.twin[i]
     if twin >= 0 and not state.placed[twin] and least[twin] + instance.size[twin] > place:
         place = least[twin] + instance.size[twin]
         unite(why[i], why[twin])
     if least[i] > rest and support > place:
         place = support
-        add_why(instance, state, why, i, -1, why[i])
+        add_why(state, why, near_of(instance, i), why[i])
     if place <= least[i]:
         return False
     least[i] = aligned(place, instance.alignment[i])
@@ -228,8 +230,10 @@ def sections_hold(instance, capacity, state, depth):
 def blame_section(instance, state, depth, section, last):
     """Blame why the buffers of a section up to the ``last`` lie so high: those from the last one on with room below."""
     height = 0
+    lives = np.zeros(len(state.queue), np.bool_)
+    lives[members_of(instance, section)] = True
     for x in state.queue:
-        if not state.placed[x] and lives_in(instance, x, section):
+        if lives[x] and not state.placed[x]:
             if state.least[depth, x] > height:
                 height = state.least[depth, x]
                 state.blame[:] = 0
@@ -253,7 +257,7 @@ def is_dominated(instance, state, depth):
                 break
         if free:
             state.blame[:] = state.why[depth, i]
-            add_why(instance, state, state.why[depth], i, -1, state.blame)
+            add_why(state, state.why[depth], near_of(instance, i), state.blame)
             return True
     return False
 
@@ -312,8 +316,8 @@ def search(instance, capacity, state, nodes):
     """Go on for so many nodes at most; return what came of it, and the nodes.
 
     Canonical placements: each buffer rests at 0 or on another, and buffers are placed from the lowest up. At a node the
-    lowest buffer is placed where it rests; where that comes to a contradiction, it lies above that, for the reasons that
-    the contradiction has besides. Placements that are not to blame for a contradiction are taken back with it.
+    lowest buffer is placed where it rests; where that comes to a contradiction, it lies above that, for the reasons
+    that the contradiction has besides. Placements that are not to blame for one are taken back with it.
     """
     n = len(instance.size)
     ends, owner = np.empty((2, instance.sections), np.int64), np.empty(instance.sections, np.int64)

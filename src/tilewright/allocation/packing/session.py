@@ -66,7 +66,8 @@ class PackingSession(Spending):
             like = (int(self.size[i]), int(self.alignment[i]), covers[place].tobytes())
             twin[place] = known.get(like, -1)
             known[like] = place
-        return Instance(self.size[order], self.alignment[order], *_rows(covers), *_rows(near), twin, covers.shape[1])
+        return Instance(self.size[order], self.alignment[order], *_rows(covers), *_rows(covers.T), *_rows(near), twin,
+                        covers.shape[1])
 
     def found(self, method: str) -> Packing:
         """Return what came of it, in the units of the buffers."""
