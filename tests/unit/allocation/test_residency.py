@@ -96,7 +96,7 @@ def test_all_plans_are_carried_out_and_none_is_below_a_bound():
 
 @pytest.mark.slow
 def test_all_plans_are_carried_out_on_many():
-    check_solvers(250, 11, QUICK)
+    check_solvers(2_500, 11, QUICK)
 
 
 def test_programs_agree_with_exact():
