@@ -15,8 +15,10 @@ from tilewright.allocation.packing.buffers import Ints
 from tilewright.allocation.packing.heuristics import best_fit, greedy_by_size, hill_climb
 from tilewright.allocation.packing.session import PACKERS, PackingSession
 
-FIRST = 2_000
+FIRST = 500
 """Nodes of a search in the first round; twice as many in each further one."""
+SPREAD = 0.3
+"""How far drawn orders are from those by life, area or size: of the logarithm of these."""
 SLICE = 10_000
 """Nodes between two looks at the clock."""
 LARGEST = 1_500
@@ -110,7 +112,7 @@ class _Search:
         return None
 
     def orders(self, places: Ints, rounds: int) -> Iterator[Ints]:
-        """Yield orders of preference: by life, area and crowding (in three ways), by beginning and end; then drawn."""
+        """Yield orders of preference: by life, area and crowding (three ways), by beginning and end, and drawn ones."""
         buffers, size = self.session.buffers, self.session.size[places]
         covers = buffers.covers[places].astype(np.int64)
         life = covers.sum(axis=1)
@@ -118,8 +120,7 @@ class _Search:
         area = life * size
         first, last = covers.argmax(axis=1), -covers[:, ::-1].argmax(axis=1)
         rng = np.random.default_rng(rounds)
-        for keys in ((crowd, area, life), (life, area, crowd), (area, life, crowd), (life, -first), (life, last)):
+        for place, keys in enumerate(((crowd, area, life), (life, area, crowd), (area, life, crowd), (life, -first),
+                                      (life, last))):
             yield places[np.lexsort([-key for key in keys])]
-            if rounds:
-                shaken = keys[-1] * np.exp(rng.normal(0, 0.15 * rounds, len(places)))
-                yield places[np.lexsort((-life, -shaken))]
+            yield places[np.argsort(-(life, area, size)[place % 3] * np.exp(rng.normal(0, SPREAD, len(places))))]

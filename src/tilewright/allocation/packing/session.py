@@ -5,6 +5,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from tilewright.allocation.packing.buffers import Buffers, Ints, Packing
 from tilewright.base import InputError, Registry
@@ -58,7 +59,8 @@ class PackingSession(Spending):
         from tilewright.allocation.packing.kernels import Instance  # noqa: PLC0415  (Numba loads late)
 
         covers = self.buffers.covers[order]
-        near = (covers.astype(np.float32) @ covers.T.astype(np.float32)) > 0
+        sparse = csr_array(covers, dtype=np.int32)
+        near = (sparse @ sparse.T).toarray() > 0
         np.fill_diagonal(near, False)
         known: dict[tuple[int, int, bytes], int] = {}
         twin = np.full(len(order), -1)
