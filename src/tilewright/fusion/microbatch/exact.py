@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from tilewright.fusion.microbatch.costs import bound_of, forced_bytes, scores
 from tilewright.fusion.microbatch.problem import Floats, Ints, MicroBatchProblem
 
-SLACK = 1e-12
+SLACK, SAME = 1e-12, 1e-9
+"""Relative differences below which partial plans, and whole ones, are as good."""
+MOST_PLAIN = 3_000
+"""Partial plans of an entry beyond which plain micro-batches are given up."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +55,29 @@ class _Labels:
 
 def best_strategy(problem: MicroBatchProblem, known: float, going: Callable[[], bool] = lambda: True,
                   ) -> tuple[Ints | None, bool]:
-    """Return the best strategy below an objective that is ``known``, None where there is none; and if it is proven.
+    """Return the best strategy, None where none is better than an objective that is ``known``; and if it is proven.
+
+    One of plain micro-batches (powers of two runs) is looked for first, and taken where it is no worse.
 
     It is not where ``going`` told to end. All strategies of micro-batches are covered, as those that are left out take
     more memory for as many runs.
     """
     rough = problem.choices[(problem.runs & (problem.runs - 1)) == 0]
-    best, proven = _Search(problem, known, going, rough).run()
+    best, _ = _Search(problem, known * (1 + SAME), going, rough, MOST_PLAIN).run()
     if best is not None:
         known = float(scores(problem, best)[0])
-    if known <= bound_of(problem) * (1 + SLACK):
+    if known <= bound_of(problem) * (1 + SAME):
         return best, True
-    better, proven = _Search(problem, known, going, problem.choices).run() if proven else (None, False)
+    better, proven = _Search(problem, known, going, problem.choices).run()
     return best if better is None else better, proven
 
 
 class _Search:
     """Goes through the entries; ``ends[q]`` is the best objective of all up to ``q`` where a group ends there."""
 
-    def __init__(self, problem: MicroBatchProblem, known: float, going: Callable[[], bool], sizes: Ints) -> None:
-        self.problem, self.known, self.going, self.sizes = problem, known, going, sizes
+    def __init__(self, problem: MicroBatchProblem, known: float, going: Callable[[], bool], sizes: Ints,
+                 most: float = np.inf) -> None:
+        self.problem, self.known, self.going, self.sizes, self.most = problem, known, going, sizes, most
         self.base = len(self.sizes) + 1
         self.scales = _scales(problem)
         self.togo = _togo(problem, self.scales)
@@ -87,6 +93,8 @@ class _Search:
             if not self.going():
                 return None, False
             labels, columns = self.step(q, labels, columns)
+            if len(labels.memory) > self.most:
+                return None, False
             self.kept.append(labels)
             self.columns.append(columns)
         last = self.problem.length - 1

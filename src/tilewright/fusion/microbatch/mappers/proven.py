@@ -2,7 +2,7 @@
 
 from math import inf
 
-from tilewright.fusion.microbatch.exact import best_strategy
+from tilewright.fusion.microbatch.exact import SAME, best_strategy
 from tilewright.fusion.microbatch.mappers.sampler import Sampler
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, FusionSession
 from tilewright.search import MapperOptions, Options, Resumable, read_options
@@ -19,16 +19,22 @@ class Exact(Resumable):
         self.session, self.sampler = session, Sampler(session, {})
 
     def step(self) -> None:
-        """Score a generation of G-Sampler, or after the last one what is proved to be best, and end."""
+        """Run G-Sampler, then what proves the best, and end.
+
+        Of plans that are as good, one of plain micro-batches is taken.
+        """
         session = self.session
         session.samples = None
-        if session.spent < SAMPLES:
+        while session.spent < SAMPLES and not session.over:
             self.sampler.step()
+        session.ended = True
+        if (session.best == session.nothing).all() and session.value <= session.least * (1 + SAME):
             return
         best, proven = best_strategy(session.problem, session.value, lambda: not (
             session.stop.is_set() or session.used_seconds >= (session.seconds or inf)))
         if best is not None:
-            session.score(best)
+            score = float(session.score(best)[0])
+            if score <= session.value * (1 + SAME):
+                session.value, session.best = score, best
         if proven:
             session.floor = session.value
-        session.ended = True
