@@ -115,9 +115,15 @@ def test_rows_are_bounded_as_each_machine_by_itself(seed):
     for options in ({}, {"perfect": True}, {"bypass": True}):
         found = hardware_bounds(operator, rows, machine, **options)
         own = [layer_bounds(operator, rows.machine(index), **options) for index in range(50)]
+        apart = [hardware_bounds(operator, rows.take(slice(index, index + 1)), machine, **options)
+                 for index in range(50)]
         for figure in FIGURES:
-            wanted = [getattr(each, figure) for each in own]
-            np.testing.assert_allclose(getattr(found, figure), wanted, rtol=1e-12)
+            wanted, told = (np.array([getattr(each, figure) for each in own]), getattr(found, figure))
+            np.testing.assert_allclose(told, [getattr(each, figure)[0] for each in apart], rtol=1e-12)
+            if "bypass" in options:  # what must come again counts there only where many are bounded
+                assert (told >= wanted * (1 - 1e-9)).all()
+            else:
+                np.testing.assert_allclose(told, wanted, rtol=1e-12)
     assert len(set(found.energy_pj)) > 20
 
 
