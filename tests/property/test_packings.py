@@ -1,11 +1,13 @@
 """Placements of random buffers: every method's hold, and the exact ones are the least there are."""
 
+import threading
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from tilewright.allocation.packing import PACKERS, Buffers, pack, verify_packing
+from tilewright.allocation.packing import PACKERS, Buffers, PackingSession, pack, verify_packing
+from tilewright.allocation.packing.exact import _Search
 
 
 def drawn(rng, most):
@@ -16,7 +18,7 @@ def drawn(rng, most):
     alignment = rng.choice([1, 1, 1, 2, 3, 4], n) if rng.random() < 0.4 else np.ones(n)
     gaps = tuple(((int(first) + 1, int(last) - 1),) if last - first > 3 and rng.random() < 0.3 else ()
                  for first, last in zip(lower, upper, strict=True))
-    return Buffers(tuple(map(str, range(n))), lower, upper, rng.integers(1, 10, n), alignment, gaps)
+    return Buffers(tuple(map(str, range(n))), lower, upper, rng.integers(1, rng.choice([3, 10]), n), alignment, gaps)
 
 
 def least_height(buffers):
@@ -47,6 +49,9 @@ def check(seed, most, methods):
         assert buffers.live_peak <= found.bound <= least <= found.height, (seed, method)
         if method in ("exact", "cp-sat"):
             assert found.proven and found.height == least, (seed, method)
+    session = PackingSession(buffers, None, None, threading.Event())
+    _Search(session).run()  # without what heuristics find
+    assert session.height == session.bound and session.height * session.unit == least, seed
     tight = pack(buffers, least)
     assert verify_packing(buffers, tight.offsets, least) == [], seed
     if least > buffers.size.max():
