@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_micro_batches import every_strategy, random_problem
+from random_micro_batches import MACHINE, every_strategy, random_problem
 
 from tilewright.base import InputError
 from tilewright.fusion.microbatch import (
     FUSION_MAPPERS,
     OVER,
+    ChainEntry,
     FusionEpisode,
     MicroBatchProblem,
     best_strategy,
@@ -57,7 +58,8 @@ def test_exact_equals_brute_force_and_bounds_hold():
     rng = np.random.default_rng(1)
     fused = 0
     for _ in range(120):
-        problem = random_problem(rng, int(rng.integers(2, 6)), batch=int(rng.integers(2, 4)))
+        problem = random_problem(rng, int(rng.integers(2, 6)), batch=int(rng.integers(2, 4)),
+                                 memory_bytes=float(rng.integers(32, 80)))
         every = scores(problem, every_strategy(problem))
         unfused = float(scores(problem, problem.unfused)[0])
         plan, proven = best_strategy(problem, unfused)
@@ -174,3 +176,12 @@ def test_strategies_of_other_networks_are_refused():
             figures(resnet(), np.array(wrong))
     with pytest.raises(InputError, match="all elements share"):
         MicroBatchProblem.of(zoo.load("alexnet"), replace(DNNFUSER, levels=DNNFUSER.levels[:1]), 1)
+
+
+def test_what_the_memory_forces_off_chip_is_no_more_than_what_the_best_plan_moves():
+    entries = (ChainEntry("input", 0, 0, 1, 1, (), False), ChainEntry("one", 1, 1, 4, 4, (0,), False),
+               ChainEntry("two", 1, 1, 1, 1, (1,), True))
+    problem = MicroBatchProblem("tight", entries, replace(MACHINE, offchip_bytes_per_cycle=0.01), 4, 4.0)
+    best = scores(problem, every_strategy(problem)).min()
+    found = bounds(problem)
+    assert found.compulsory_cycles < found.capacity_cycles <= best < scores(problem, problem.unfused)[0]
