@@ -81,7 +81,7 @@ LEARNT_THIRD: Mapping[str, Mapping[str, Mapping[float, float]]] = {
                  "mnasnet": {25: 3.34, 35: 3.34, 45: 3.34, 55: 3.46}},
     "Direct": {"resnet50": {25: 1.17, 35: 1.78, 45: 2.03, 55: 2.03}, "mobilenet-v2": {25: 1.68, 35: 1.67, 45: 2.90},
                "mnasnet": {35: 3.34, 45: 3.34, 55: 3.53}}}
-"""Table 3: DNNFuser, with a tenth of the training after that on `BEFORE`, and from nothing; none where it found none."""
+"""Table 3: DNNFuser, with a tenth of the training after that on `BEFORE`, and from nothing; where it found a plan."""
 SHOWN, BEFORE = (16.0, 32.0, 48.0, 64.0), ("vgg16", "resnet18")
 MODELS: Mapping[str, tuple[str, bool]] = {
     "DNNFuser": ("transformer", False), "Seq2Seq": ("lstm", False), "Transfer": ("transformer", True),

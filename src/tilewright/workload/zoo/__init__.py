@@ -77,10 +77,11 @@ def load(name: str, /, **options: int | str) -> Graph:
         If the network or an option is unknown, or an option is no positive integer.
     """
     bare, _, suffix = name.partition(":")
+    known = _canonical(bare)
     given = {**_suffix_options(name, suffix), **options}
     if all(isinstance(value, int | str) for value in given.values()):
-        return _built(_canonical(bare), **given)
-    return table_graph(_document(_canonical(bare)), given)  # which refuses it
+        return _built(known, **given)
+    return table_graph(_document(known), given)  # which refuses it
 
 
 @lru_cache(maxsize=32, typed=True)
