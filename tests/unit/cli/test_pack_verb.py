@@ -35,6 +35,12 @@ def test_buffers_are_placed_with_page_json_and_csv(here, tmp_path):
     assert told["command"] == "tilewright pack b.csv --capacity 12"
 
 
+@pytest.mark.parametrize("capacity", ["29", "1000000", "9" * 30])
+def test_room_to_spare_is_enough(here, capacity):
+    found = here("pack", "b.csv", "--capacity", capacity, "--json", "-")
+    assert found.code == 0 and json.loads(found.out)["height"] == 12
+
+
 def test_no_placement_is_told_apart_from_none_in_time(here, tmp_path):
     none = here("pack", "b.csv", "--capacity", "11", "--out", "o.csv")
     assert none.code == 1 and "there is no placement within 11" in none.out
@@ -57,6 +63,13 @@ def test_without_a_capacity_the_least_height_is_found(here):
 def test_what_is_asked_wrongly_is_one_error(here, words, told):
     found = here("pack", *words)
     assert found.code == 2 and told in found.err and "Traceback" not in found.err
+
+
+@pytest.mark.parametrize(("row", "told"), [("a" * 200_000 + ",0,3,4", "cells"), ("a,0,3,4,5", "Got 'a,0,3,4,5'")])
+def test_a_row_that_is_none_is_one_error(here, tmp_path, row, told):
+    (tmp_path / "row.csv").write_text(f"id,lower,upper,size\n{row}\n")
+    found = here("pack", "row.csv")
+    assert found.code == 2 and told in found.err and found.err.startswith("Error: row.csv")
 
 
 def test_from_python_with_a_drawing():

@@ -28,7 +28,14 @@ def read_buffers(path: str | Path) -> Buffers:
         With file and line, where something is wrong.
     """
     label = Path(path).name
-    rows = csv.DictReader(read_text(path).splitlines(), skipinitialspace=True)
+    try:
+        return _read(label, read_text(path))
+    except csv.Error as error:
+        raise InputError(label, "must be a table of cells with commas between", str(error)) from None
+
+
+def _read(label: str, text: str) -> Buffers:
+    rows = csv.DictReader(text.splitlines(), skipinitialspace=True)
     heads = [COLUMNS.get(str(head).strip().lower(), "") for head in rows.fieldnames or ()]
     wrong = [head for head, known in zip(rows.fieldnames or ("nothing",), heads or ("",), strict=True) if not known]
     ends = [head for head in heads if head in ("upper", "end")]
@@ -40,7 +47,7 @@ def read_buffers(path: str | Path) -> Buffers:
     for row in rows:
         if None in row or None in row.values():
             raise InputError(f"{label}:{rows.line_num}", f"must have {len(heads)} cells",
-                             ",".join(str(cell) for cell in row.values() if isinstance(cell, str)))
+                             ",".join([*(cell for cell in row.values() if isinstance(cell, str)), *row.get(None, ())]))
         cells = {name: str(cell).strip() for name, cell in row.items()}
         if any(cells.values()):
             lines.append(f"{label}:{rows.line_num}")

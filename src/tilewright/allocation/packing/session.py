@@ -44,9 +44,8 @@ class PackingSession(Spending):
     @property
     def ended(self) -> bool:
         """Whether what was asked for is found, or shown not to be there."""
-        if self.capacity is not None and (self.bound > self.capacity or self.height <= self.capacity):
-            return True
-        return self.height <= self.bound
+        wanted = self.bound if self.capacity is None else self.capacity
+        return self.bound > wanted or (self.offsets is not None and self.height <= wanted)
 
     def offer(self, offsets: Ints) -> None:
         """Take note of a placement, in units."""
