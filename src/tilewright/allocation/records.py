@@ -154,7 +154,7 @@ def read_plan(text: str, label: str) -> PlanRecord:
 
     try:
         tree = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(label, "must be JSON", str(error)) from None
     if not isinstance(tree, dict) or tree.get("kind") != KIND:
         raise InputError(label, f"must be a plan, of kind {KIND!r}", tree.get("kind") if isinstance(tree, dict)

@@ -7,13 +7,16 @@ must find all words of what it reads, each store all words of what it stores, an
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, isclose
+from math import ceil, inf, isclose
 
 import numpy as np
 
 from tilewright.allocation.records import PlannedStay, PlannedTransfer, PlanRecord
+from tilewright.base import InputError
 
 MAIN, MOST_FAULTS = -1, 50
+MOST_WORDS = 2**30
+"""Words of all scratchpads together that are carried out, of eight bytes each."""
 _WORDS, _VERSIONS = 2**34, 2**10
 
 
@@ -30,7 +33,7 @@ def verify(plan: PlanRecord) -> tuple[PlanFault, ...]:
 
     It tells nothing of whether the plan is the best one, but that its bound is not above it.
     """
-    found = list(_unknown(plan))
+    found = [*_impossible(plan), *_unknown(plan)][:MOST_FAULTS]
     if not found:
         for part in (_lives(plan), _Replay(plan).faults(), _sums(plan)):
             for fault in part:
@@ -38,6 +41,19 @@ def verify(plan: PlanRecord) -> tuple[PlanFault, ...]:
                 if len(found) == MOST_FAULTS:
                     return tuple(found)
     return tuple(found)
+
+
+def _impossible(plan: PlanRecord) -> Iterator[PlanFault]:
+    """Give figures by which nothing can be carried out."""
+    for pad in plan.pads:
+        ways = [way for way in (pad.dram, pad.across) if way is not None]
+        if min(pad.capacity_bytes, pad.word_bytes) < 1 or not all(0 < way.bytes_per_cycle < inf for way in ways):
+            yield PlanFault("scratchpads have room, words and ways", pad.name)
+    for tensor in plan.tensors:
+        if tensor.size_bytes < 0:
+            yield PlanFault("tensors have a size", tensor.name)
+    if not plan.objective:
+        yield PlanFault("plans have an objective", plan.network)
 
 
 def _unknown(plan: PlanRecord) -> Iterator[PlanFault]:
@@ -89,7 +105,13 @@ class _Replay:
 
     def __init__(self, plan: PlanRecord) -> None:
         self.plan = plan
-        self.words = [np.full(-(-pad.capacity_bytes // pad.word_bytes), -1, dtype=np.int64) for pad in plan.pads]
+        used = [max((stay.address // pad.word_bytes + _room(plan, stay) for stay in plan.residency if stay.pad == at),
+                    default=0) for at, pad in enumerate(plan.pads)]
+        rooms = [min(end, -(-pad.capacity_bytes // pad.word_bytes)) for end, pad in zip(used, plan.pads, strict=True)]
+        if sum(rooms) > MOST_WORDS:
+            raise InputError("residency", f"must end within {MOST_WORDS:,} words to be carried out", f"{sum(rooms):,}",
+                             "Give larger words: tilewright allocate ... --word BYTES")
+        self.words = [np.full(max(0, room), -1, dtype=np.int64) for room in rooms]
         self.versions = [0] * len(plan.tensors)
         self.main = [0 if tensor.outside else -1 for tensor in plan.tensors]
         """Version of each tensor that the main memory has; -1 for none."""
@@ -99,14 +121,16 @@ class _Replay:
         return slice(begin, begin + _room(self.plan, stay))
 
     def _tags(self, stay: PlannedStay, version: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        return (stay.tensor * _VERSIONS + version) * _WORDS + np.arange(_room(self.plan, stay), dtype=np.int64)
+        words = len(self.words[stay.pad][self._span(stay)])
+        return (stay.tensor * _VERSIONS + version) * _WORDS + np.arange(words, dtype=np.int64)
 
     def _write(self, stay: PlannedStay, version: int) -> None:
-        span = self.words[stay.pad][self._span(stay)]
-        span[:] = self._tags(stay, version)[:len(span)]
+        self.words[stay.pad][self._span(stay)] = self._tags(stay, version)
 
     def _holds(self, stay: PlannedStay) -> bool:
-        return np.array_equal(self.words[stay.pad][self._span(stay)], self._tags(stay, self.versions[stay.tensor]))
+        found = self.words[stay.pad][self._span(stay)]
+        return len(found) == _room(self.plan, stay) and np.array_equal(
+            found, self._tags(stay, self.versions[stay.tensor]))
 
     def faults(self) -> Iterator[PlanFault]:
         """Carry the plan out, and give what goes wrong."""

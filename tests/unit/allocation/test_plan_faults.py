@@ -108,6 +108,13 @@ FAULTS = {
     "a better score": (lambda: replace(plan(), score=plan().score - 1), "score is that"),
     "a bound above": (lambda: replace(plan(), bound=plan().score + 1), "no bound is above"),
     "a proof with a gap": (lambda: replace(plan(), bound=plan().score - 8, proven=True), "leaves no gap"),
+    "no word": (lambda: changed("pads", 0, word_bytes=0), "room, words and ways"),
+    "no room": (lambda: changed("pads", 0, capacity_bytes=-4), "room, words and ways"),
+    "no rate": (lambda: changed("pads", 0, dram=Bus(0.0)), "room, words and ways"),
+    "a rate that is no number": (lambda: changed("pads", 0, across=Bus(float("nan"))), "room, words and ways"),
+    "less than nothing": (lambda: changed("tensors", 0, size_bytes=-8), "tensors have a size"),
+    "larger than all": (lambda: changed("tensors", 0, size_bytes=10**30), "within their scratchpad"),
+    "for nothing": (lambda: replace(plan(), objective=()), "have an objective"),
     "operations in another order": (
         lambda: replace(plan(), steps=(*plan().steps[1:], plan().steps[0])), "within the life"),
 }
@@ -115,6 +122,15 @@ FAULTS = {
 
 def test_the_plan_itself_holds():
     assert verify(plan()) == ()
+
+
+def test_what_is_never_used_of_a_scratchpad_takes_no_memory():
+    assert verify(changed("pads", 0, capacity_bytes=4 * 10**18)) == ()
+    far = changed("pads", 0, capacity_bytes=4 * 10**18)
+    where = next(at for at, one in enumerate(far.residency) if one.pad == 0)
+    moved = replace(far.residency[where], address=10**18)
+    with pytest.raises(tw.InputError, match="Give larger words"):
+        verify(replace(far, residency=(*far.residency[:where], moved, *far.residency[where + 1:])))
 
 
 @pytest.mark.parametrize("kind", FAULTS)

@@ -53,7 +53,7 @@ def test_wrong_input_is_one_error(here, kind):
     assert len(told.splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "tilewright allocation 1"}', "not json"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "tilewright allocation 1"}', "not json", "[" * 100_000])
 def test_a_file_that_is_no_plan_is_one_error(here, tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     assert here("verify", "plan.json", code=2).err.startswith("Error: plan.json")
