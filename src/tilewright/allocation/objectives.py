@@ -30,7 +30,7 @@ def product_plan(problem: ResidencyProblem, solver: str, seconds: float,  # noqa
     best = min(found, key=lambda one: one.tally.latency_cycles * one.tally.energy_pj)
     score, bound = best.tally.latency_cycles * best.tally.energy_pj, found[0].bound * found[1].bound
     return replace(best, score=score, bound=min(bound, score), proven=bound >= score * (1 - 1e-9), trace=(),
-                   bounds={"latency x energy": bound})
+                   bounds={"latency x energy": min(bound, score)})
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class _Run:
     def __init__(self, problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int,
                  overlap: bool) -> None:
         self.problem, self.stays, self.addresses, self.overlap = problem, stays, addresses, overlap
-        self.channels = [_Channel(number) for number in range(channels)]
+        self.channels = [_Channel(number) for number in range(min(channels, 2 * len(stays) + 1))]
         self.events: list[PlanEvent] = []
         self.ends = [0] * (len(problem.steps) + 1)
         """By step: when the operation before it ended."""

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from tilewright.api.inputs import load_accelerator, load_layers, name_of
 from tilewright.api.places import ready_place
 from tilewright.api.residency_options import ResidencyOptions
 from tilewright.api.sheets import OnSheet
+from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, read_text, write_whole
 from tilewright.cost import vector_work
 from tilewright.hardware import Accelerator, Memory, read_bandwidth
@@ -143,8 +144,9 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     names = [name.strip() for one in names for name in one.split(",")] or [asked.solver]
     for name in names:
         SOLVERS.get(name)
-    if not asked.seconds > 0:
-        raise InputError("--seconds", "must be above 0", asked.seconds)
+    if not 0 < asked.seconds < inf:
+        raise InputError("--seconds", "must be above 0 and finite", asked.seconds)
+    check_seed(asked.seed)
     machine = load_accelerator(asked.arch)
     graph = load_layers(asked.network, asked.bind, arch=machine, precision=asked.precision)
     pads = _pads(asked, machine)
@@ -170,6 +172,8 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
     metrics = tuple(name.strip() for name in asked.objective.split(","))
     if asked.order and metrics in {("peak",), ("edp",)}:
         raise InputError("--order", "must be left out with --objective peak and edp", None, "Seek it by bytes")
+    if len(metrics) > 1 and {"edp", "peak"} & set(metrics):
+        raise InputError("--objective", "must have edp or peak by itself", asked.objective)
     if metrics == ("peak",):
         peak = least_capacity(problem, asked.seconds, stop.is_set)
         problem, told = peak.problem, {**told, "assumptions": (

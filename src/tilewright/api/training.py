@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.api.inputs import load_accelerator, load_layers, load_network
 from tilewright.api.places import ready_place
+from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, require_extra
 from tilewright.hardware import Accelerator, read_bytes
 from tilewright.mapping import MapSpace, Tiling
@@ -219,9 +220,12 @@ def train_fuser(  # noqa: PLR0913  (keywords of the one entry point)
     from tilewright.learn import SequenceOptions  # noqa: PLC0415
 
     machine, place = load_accelerator(arch), ready_place(Path(file))
+    check_seed(seed)
     options = SequenceOptions(kind=kind, steps=steps, seed=seed)  # type: ignore[arg-type]
     first = None if begin is None else microbatch.load_fuser(Path(begin), kind, "train-fuser", "begin")[0]
     graphs = [load_network(network) for network in networks]
+    if not memories:
+        raise InputError("memory", "must be one size or more", None, "For example 16MB,32MB")
     if not graphs:
         raise InputError("networks", "must be one or more", None, "For example vgg16 resnet18")
     shown, tried = ({(graph.name, size): microbatch.MicroBatchProblem.of(graph, machine, batch, size)

@@ -39,6 +39,9 @@ WRONG = {
     "no such solver": (("lenet5", "--solver", "exakt", *CUT), "allocation solver"),
     "order of a peak": (("lenet5", "--objective", "peak", "--order", *CUT), "--order"),
     "no time": (("lenet5", "--seconds", "0", *CUT), "--seconds"),
+    "time without end": (("lenet5", "--seconds", "inf", *CUT), "--seconds"),
+    "no such seed": (("lenet5", "--order", "--seed", "-1", *CUT), "seed"),
+    "a product after others": (("lenet5", "--objective", "bytes,edp", *CUT), "by itself"),
     "no rate": (("lenet5", "--bandwidth", "16", *CUT), "--bandwidth"),
     "peak over roles": (("lenet5", "--pads", "in=1KB,weights=1KB,out=1KB", "--objective", "peak", *CUT), "--objective"),
 }

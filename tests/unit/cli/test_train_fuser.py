@@ -25,7 +25,7 @@ def test_from_the_command_line(tilewright, tmp_path):
 @pytest.mark.parametrize(("words", "told"), [
     (["--memory", "some"], "memory"), (["--steps", "0"], "steps"), (["--kind", "rnn"], "kind"),
     (["--teacher", "nosuch"], "nosuch"), (["--begin", "nosuch.pt"], "begin"), (["--memory", "1B"], "memory"),
-    (["--batch", "0"], "batch"), (["--memory", ""], "demonstrations")])
+    (["--batch", "0"], "batch"), (["--memory", ""], "memory: must be one size"), (["--seed", "-1"], "seed")])
 def test_wrong_input_is_one_message(tilewright, words, told):
     done = tilewright("train-fuser", "alexnet", "--arch", SLOW, "--batch", "8", "--out", "net.pt", "--steps", "1",
                       *words)
