@@ -29,7 +29,7 @@ class FuseOptions(OnMachine):
     Parameters
     ----------
     plan
-        Of micro-batches: a YAML file or text that holds one: it is looked at, and nothing is searched.
+        A YAML file or text that holds one: it is looked at, and nothing is searched.
     told
         Told how far it is.
     stop
@@ -55,7 +55,7 @@ class FuseOptions(OnMachine):
     memory: str | None = option(None, "--memory", metavar="SIZE", says=(
         "Room on the chip, as 512KiB or 20MB, instead of the machine's own."))
     clock: float | None = option(None, "--clock", kind="number", metavar="MHZ", says=(
-        "Another clock of the machine; bytes a second of its memories stay."))
+        "Of attention: another clock of the machine; bytes a second of its memories stay."))
     word_bits: int | None = option(None, "--word-bits", kind="whole", least=1, metavar="BITS", says=(
         "Another width of all words; bytes of the buffer, and a second, stay."))
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)

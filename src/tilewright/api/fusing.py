@@ -1,12 +1,12 @@
 """Which operators of a network run together: spaces of fused plans by name."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.api.flags import command_line, takes
+from tilewright.api.flags import command_line, flags, takes
 from tilewright.api.fuse_options import FuseOptions
 from tilewright.api.inputs import load_accelerator, load_network, name_of
 from tilewright.api.micro_batching import fuse_micro_batches
@@ -20,6 +20,9 @@ from tilewright.workload import Graph
 FUSION_SPACES: Registry[Callable[[FuseOptions, Graph], OnSheet]] = Registry("space of fused plans")
 """By name, what plans a network in a space: from what is asked for, and the network."""
 FUSION_SPACES.register("micro-batch")(fuse_micro_batches)
+OWN_OPTIONS = {"flat": ("within", "softmax", "causal", "clock"),
+               "micro-batch": ("batch", "weight_memory", "mapper", "budget", "seed", "options")}
+"""Options that one space alone knows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +59,9 @@ def fuse(asked: FuseOptions) -> OnSheet:
     >>> run.found.plans[0].online, run.found.gap < 0.01
     (True, True)
     """
-    return FUSION_SPACES.get(asked.space)(asked, load_network(asked.network, _bound(asked) or None))
+    plan = FUSION_SPACES.get(asked.space)
+    _check_own(asked)
+    return plan(asked, load_network(asked.network, _bound(asked) or None))
 
 
 @FUSION_SPACES.register("flat")
@@ -71,6 +76,17 @@ def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
     command = command_line("fuse", FuseOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "bind": _bound(asked)})
     return FusedAttention(found, graph.name, command)
+
+
+def _check_own(asked: FuseOptions) -> None:
+    """Raise an `InputError` where an option is given that the space would leave alone."""
+    for one in fields(asked):
+        given = getattr(asked, one.name)
+        space = next((space for space, names in OWN_OPTIONS.items() if one.name in names), asked.space)
+        if space != asked.space and asked.space in OWN_OPTIONS and given not in (one.default, {}):
+            flag = flags(FuseOptions)[one.name][-1].names[0]
+            mend = "Leave it out" + (", or --set clock=1GHz" if one.name == "clock" else "")
+            raise InputError(flag, f"must be given with --space {space} alone", given, mend)
 
 
 def _bound(asked: FuseOptions) -> dict[str, int | str]:

@@ -65,6 +65,12 @@ def test_its_command_repeats_a_run(tilewright):
     (("bert-base", "--space", "none"), "must be a known space"),
     (("bert-base:batch=0",), "must be a positive integer"),
     (("bert-base", "--clock", "-1"), "must be positive"),
+    (("bert-base", "--clock", "0"), "must be positive"),
+    (("bert-base", "--clock", "inf"), "must be positive and finite"),
+    (("bert-base", "--batch", "8"), "--batch: must be given with --space micro-batch alone"),
+    (("bert-base", "--mapper", "g-sampler"), "--mapper: must be given with --space micro-batch alone"),
+    (("alexnet", "--space", "micro-batch", "--clock", "100"), "or --set clock=1GHz"),
+    (("alexnet", "--space", "micro-batch", "--causal"), "--causal: must be given with --space flat alone"),
     (("bert-base", "--phase", "decode"), "must be a known option"),
 ])
 def test_what_cannot_be_planned_is_one_error(tilewright, words, told):

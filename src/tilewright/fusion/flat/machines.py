@@ -1,6 +1,7 @@
 """What a plan of attention sees of a machine: one array over one buffer over DRAM."""
 
 from dataclasses import dataclass
+from math import inf
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
@@ -75,17 +76,17 @@ def flat_machine(accelerator: Accelerator, *, capacity_bytes: float | None = Non
         raise InputError(f"{accelerator.name}.levels", "must have an array, and a memory on the chip with a capacity "
                          "that keeps inputs, weights and outputs", [level.name for level in accelerator.levels],
                          "Take flat-edge or flat-cloud, or give such a memory")
-    bits = word_bits or dict(accelerator.word_bits)["inputs"]
-    clock = clock_mhz or accelerator.frequency_mhz
+    bits = dict(accelerator.word_bits)["inputs"] if word_bits is None else word_bits
+    clock = accelerator.frequency_mhz if clock_mhz is None else clock_mhz
     room = buffer.capacity_bytes if capacity_bytes is None else capacity_bytes
     assert room is not None
     for field, value in (("clock_mhz", clock), ("word_bits", bits), ("capacity_bytes", room)):
-        if not value > 0:
-            raise InputError(field, "must be positive", value)
+        if not 0 < value < inf:
+            raise InputError(field, "must be positive and finite", value)
     slower = accelerator.frequency_mhz / clock
 
     def rate(port: float | None, own_bits: int) -> float:
-        return float("inf") if port is None else port * own_bits / bits * slower
+        return inf if port is None else port * own_bits / bits * slower
 
     unit, energy = accelerator.vector_unit, buffer.energy
     return FlatMachine(
