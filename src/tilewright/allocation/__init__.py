@@ -42,12 +42,15 @@ from tilewright.allocation.stays import (
     tally,
     transfers_of,
 )
+from tilewright.allocation.tiles import MOST_TILES, TILE
 from tilewright.allocation.verifying import PlanFault, verify
 
 __all__ = [
+    "MOST_TILES",
     "OVERSIZES",
     "RESIDENCY_METRICS",
     "SOLVERS",
+    "TILE",
     "AllocationSolver",
     "BestSets",
     "Bus",

@@ -10,10 +10,10 @@ import numpy as np
 from tilewright.allocation.heuristics import stretches
 from tilewright.allocation.packing import Buffers, pack
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.stays import Stay
+from tilewright.allocation.stays import AWAY, Stay
 
-SECONDS = 1.0
-"""For the stays of a scratchpad."""
+SECONDS, MANY = 1.0, 300
+"""For the stays of a scratchpad; and stays beyond which only the first place that is free is tried."""
 
 
 def addressed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[tuple[int, ...] | None, tuple[Stay, ...]]:
@@ -42,6 +42,8 @@ def _packed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[list[int]
     found = _first_fit(stays, rooms)
     if max(place + room for place, room in zip(found, rooms, strict=True)) <= capacity:
         return found, True
+    if len(stays) > MANY:
+        return None, False
     _compiled()
     buffers = Buffers(tuple(map(str, range(len(stays)))), np.array([stay.first for stay in stays]),
                       np.array([stay.last + 1 for stay in stays]), np.array(rooms))
@@ -54,18 +56,19 @@ def _first_fit(stays: Sequence[Stay], rooms: Sequence[int]) -> list[int]:
 
     It mostly does, and loads nothing that is compiled, as `pack` has to.
     """
-    found = [0] * len(stays)
-    done: list[int] = []
+    found = np.full(len(stays), AWAY, dtype=np.int64)
+    first, last = (np.array([getattr(stay, end) for stay in stays]) for end in ("first", "last"))
+    sizes = np.array(rooms)
     for at in sorted(range(len(stays)), key=lambda at: (-rooms[at], stays[at].first)):
         low = 0
-        for begin, end in sorted((found[other], found[other] + rooms[other]) for other in done if stays[
-                other].first <= stays[at].last and stays[at].first <= stays[other].last):
+        others = np.flatnonzero((found != AWAY) & (first <= last[at]) & (first[at] <= last))
+        for begin, end in sorted(zip(found[others].tolist(), (found + sizes)[others].tolist(), strict=True)):
             if begin - low >= rooms[at]:
                 break
             low = max(low, end)
         found[at] = low
-        done.append(at)
-    return found
+    places: list[int] = found.tolist()
+    return places
 
 
 @cache
@@ -118,6 +121,15 @@ def jointly(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]], seconds
 
 def _conflict(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[Stay, ...]:
     """Return those of some stays that have no addresses together: of the fewest steps in which that is so."""
+    if len(stays) > MANY:
+        pad = problem.pads[stays[0].pad]
+        rooms = [pad.room(problem.tensors[stay.tensor].size_bytes) for stay in stays]
+        top = pad.capacity_bytes // pad.word_bytes * pad.word_bytes
+        over = min((stay for stay, low, room in zip(stays, _first_fit(stays, rooms), rooms, strict=True)
+                    if low + room > top), key=lambda stay: stay.first)
+        beside = tuple(stay for stay in stays if stay.last >= over.first and stay.first <= over.last)
+        return beside if any(stay.first < stay.last for stay in beside) else tuple(stays)
+
     def fails(first: int, last: int) -> bool:
         return _packed(problem, [stay for stay in stays if stay.last >= first and stay.first <= last])[0] is None
 

@@ -56,7 +56,8 @@ def placed(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]]) -> Held:
     held = empty(problem)
     for at, tensors in enumerate(sets):
         before = {one: int(held[one, at - 1]) for one in tensors if at and held[one, at - 1] != AWAY}
-        chosen = packed(problem, at, tensors, before, before) or packed(problem, at, tensors, before)
+        chosen = (packed(problem, at, tensors, before, before) or packed(problem, at, tensors, before)
+                  or packed(problem, at, tensors))
         assert chosen is not None
         for tensor, pad in chosen.items():
             held[tensor, at] = pad
@@ -120,7 +121,7 @@ def _online(problem: ResidencyProblem, order: Callable[[int, int], tuple[float, 
             here = {one: now[one] for one in (*idle, *step.touches) if one in now}
             chosen = packed(problem, at, {*idle, *step.touches}, here, {} if problem.moving else here)
             if chosen is None and not idle:
-                chosen = packed(problem, at, step.touches, here)
+                chosen = packed(problem, at, step.touches, here) or packed(problem, at, step.touches)
                 assert chosen is not None
             elif chosen is None:
                 idle.pop()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from tilewright.allocation.problem import OperationStep, Oversize, Pad, ResidencyProblem, ResidentTensor, cut_tensors
+from tilewright.allocation.tiles import tiled
 from tilewright.base import InputError
 from tilewright.workload import NetworkTensor, TensorGraph
 
@@ -24,7 +25,8 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
     bits
         Of a word of weights and of all others, where the network does not say.
     oversize
-        ``cut`` leaves of tensors that are larger than the scratchpads what fits (thesis, 6.3).
+        ``cut`` leaves of tensors that are larger than the scratchpads what fits (thesis, 6.3); ``tile`` makes tiles of
+        the operations that cannot be resident whole (`tiled`).
 
     Raises
     ------
@@ -46,6 +48,9 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
         if not view and (reads or writes):
             cycles, energy = (work or {}).get(node.name, (0, 0.0))
             steps.append(OperationStep(node.name, reads, writes, cycles, energy))
+    if oversize == "tile":
+        slices, tiles = tiled(network, holders, steps, pads)
+        return ResidencyProblem(network.name, tiles, slices, tuple(pads))
     tensors, cut = cut_tensors(holders, steps, pads) if oversize == "cut" else (tuple(holders), ())
     return ResidencyProblem(network.name, tuple(steps), tensors, tuple(pads), cut)
 

@@ -13,13 +13,14 @@ from tilewright.base import InputError, whole_of
 from tilewright.hardware import read_bytes
 from tilewright.workload import ROLES, Role
 
-Oversize = Literal["refuse", "cut"]
+Oversize = Literal["refuse", "cut", "tile"]
 OVERSIZES = get_args(Oversize)
 _ROLE_NAMES: dict[str, tuple[Role, ...]] = {
     "in": ("inputs",), "inputs": ("inputs",), "weights": ("weights",), "out": ("outputs",), "outputs": ("outputs",),
     "any": ROLES}
 _FORM = "For example 3x128KB, or in=256KB,weights=512KB,out=256KB"
-MOST_PADS = 16
+MOST_PADS, MOST_SURE, MOST_PLACED = 16, 24, 500
+"""Scratchpads; tensors in a step for which all places are tried, and places that are tried for more of them."""
 _NOWHERE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -242,8 +243,8 @@ def _check_step(problem: ResidencyProblem, at: int, step: OperationStep) -> None
         raise InputError(
             f"{problem.name}.{step.name}", "must have all its tensors on scratchpads at one time",
             f"{sum(held[one].size_bytes for one in step.touches):,} bytes ({sizes})",
-            f"There are {', '.join(f'{pad.capacity_bytes:,}' for pad in problem.pads)}; enlarge them, map the "
-            "operation in tiles, or --oversize cut, as the thesis does with tensors larger than a scratchpad")
+            f"There are {', '.join(f'{pad.capacity_bytes:,}' for pad in problem.pads)}; enlarge them, or leave "
+            "--oversize to tile, which runs such operations in tiles")
 
 
 def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: Mapping[int, int] = _NOWHERE,
@@ -251,17 +252,22 @@ def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: M
     """Return a scratchpad for each of some tensors during a step, so that all fit by size; None where none does.
 
     Depth first, the largest tensor first, each on the scratchpad that is wished for it before others; what is ``bound``
-    to one may be on no other.
+    to one may be on no other. Of more than `MOST_SURE` tensors None also where a short search finds none.
     """
     may = {one: problem.pads_of(one, step) for one in tensors}
     may |= {one: tuple(pad for pad in pads if pad == bound[one]) for one, pads in may.items() if one in bound}
     order = sorted(may, key=lambda one: (len(may[one]), -problem.tensors[one].size_bytes, one))
     left = [pad.capacity_bytes for pad in problem.pads]
     chosen: dict[int, int] = {}
+    tries = MOST_PLACED + 4 * len(order)
 
     def place(at: int) -> bool:
+        nonlocal tries
+        tries -= 1
         if at == len(order):
             return True
+        if tries < 0 and len(order) > MOST_SURE:
+            return False
         one, tried = order[at], set[tuple[int, int]]()
         for pad in sorted(may[one], key=lambda pad: (pad != wish.get(one, -1), pad)):
             same = problem.classes[pad], left[pad]

@@ -70,6 +70,8 @@ class PlanSearch:
             score = self.prices.score(transfers_of(self.problem, stays))
             if self.score is not None and score >= self.score:
                 return trouble
+            if self.score is not None and self.left <= 0:
+                return trouble
             places, conflict = addressed(self.problem, stays)
             trouble = trouble or conflict
             if places is not None:

@@ -8,7 +8,7 @@ a bound on every plan, and where one scratchpad can be given to each stretch, or
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tilewright.allocation.problem import ResidencyProblem, packed
+from tilewright.allocation.problem import MOST_SURE, ResidencyProblem, packed
 from tilewright.allocation.stays import Prices
 
 MOST_STATES, MOST_IDLE = 4_000, 16
@@ -89,8 +89,9 @@ def best_sets(problem: ResidencyProblem, prices: Prices, upper: int | None = Non
     layers: list[dict[State, tuple[int, State, frozenset[int]]]] = [{start: (0, start, frozenset())}]
     for at in range(len(problem.steps)):
         found: dict[State, tuple[int, State, frozenset[int]]] = {}
+        touched = problem.steps[at].touches
         for state, (spent, _, _) in layers[-1].items():
-            if len(state[0]) > MOST_IDLE or stopped():
+            if len(state[0]) > MOST_IDLE or len(state[0].union(touched)) > MOST_SURE or stopped():
                 return None
             for following, here, cost in steps.after(at, state):
                 total = spent + cost

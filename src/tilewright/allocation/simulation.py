@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import DmaTransfer, Stay, transfers_of
 
@@ -86,6 +88,11 @@ class _Run:
         self.problem, self.stays, self.addresses, self.overlap = problem, stays, addresses, overlap
         self.channels = [_Channel(number) for number in range(min(channels, 2 * len(stays) + 1))]
         self.events: list[PlanEvent] = []
+        self.columns = np.array([(stay.pad, stay.last, low, low + problem.rooms[stay.tensor][stay.pad])
+                                 for stay, low in zip(stays, addresses, strict=True)], dtype=np.int64).reshape(-1, 4).T
+        self.of: dict[int, list[int]] = {}
+        for place, stay in enumerate(stays):
+            self.of.setdefault(stay.tensor, []).append(place)
         self.ends = [0] * (len(problem.steps) + 1)
         """By step: when the operation before it ended."""
         self.free = [0] * len(stays)
@@ -102,8 +109,8 @@ class _Run:
         stalls = []
         for at, step in enumerate(self.problem.steps):
             ready = max([self.ends[at], *(self._bring(one) for one in before.get(at, ()))])
-            for place, stay in enumerate(self.stays):
-                if stay.first == at and stay.begins == "made":
+            for place in (self._at(one, at) for one in step.writes):
+                if self.stays[place].first == at and self.stays[place].begins == "made":
                     ready = max(ready, self._room(place))
             if not self.overlap:
                 ready = max(ready, self.last)
@@ -121,18 +128,13 @@ class _Run:
 
     def _room(self, place: int) -> int:
         """Return when the place of a stay is free."""
-        stay, low = self.stays[place], self.addresses[place]
-        high = low + self.problem.rooms[stay.tensor][stay.pad]
-        ready = 0
-        for other, one in enumerate(self.stays):
-            if one.pad == stay.pad and one.last < stay.first and low < self.addresses[other] + self.problem.rooms[
-                    one.tensor][one.pad] and self.addresses[other] < high:
-                ready = max(ready, self.ends[one.last + 1], self.free[other])
-        return ready
+        first, (pads, lasts, lows, highs) = self.stays[place].first, self.columns
+        before = np.flatnonzero((pads == pads[place]) & (lasts < first) & (lows < highs[place])
+                                & (lows[place] < highs))
+        return max((max(self.ends[self.stays[one].last + 1], self.free[one]) for one in before.tolist()), default=0)
 
     def _at(self, tensor: int, step: int) -> int:
-        return next(place for place, stay in enumerate(self.stays)
-                    if stay.tensor == tensor and stay.first <= step <= stay.last)
+        return next(place for place in self.of[tensor] if self.stays[place].first <= step <= self.stays[place].last)
 
     def _transfer(self, one: DmaTransfer, ready: int) -> int:
         link = self.problem.across(one.origin, one.pad) if one.kind == "move" else self.problem.pads[one.pad].dram

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilewright.allocation import Pad
     from tilewright.api.inputs import Machine
 
-Oversizes = Literal["refuse", "cut"]
+Oversizes = Literal["refuse", "cut", "tile"]
 """The same as those of the room below, which loads late."""
 
 
@@ -47,8 +47,10 @@ class ResidencyOptions(KeptOptions, OnMachine):
         "Several, side by side; the best plan is taken."))
     seconds: float = option(60.0, "--seconds", kind="number", metavar="S",
                             says="For each solver; it ends sooner where no plan can be better.")
-    oversize: str = option("refuse", "--oversize", choices=get_args(Oversizes), says=(
-        "Tensors that are larger than a scratchpad: refuse them, or cut them to what fits, as the thesis does."))
+    oversize: str = option("tile", "--oversize", choices=get_args(Oversizes), says=(
+        "Operations whose tensors do not fit together: run them in tiles, refuse them, or cut tensors to what fits, as "
+        "the thesis does."))
+    tile: bool = option(False, "--tile", kind="yes", says="The same as --oversize tile.")
     order: bool = option(False, "--order", kind="yes", says=(
         "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
     seed: int = again(SearchOptions, "seed", 0, "Of the search of orders: same seed, same order.")

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
@@ -11,6 +12,7 @@ from typing import Any
 import tilewright.report
 from tilewright.allocation import (
     SOLVERS,
+    TILE,
     Bus,
     Pad,
     PlanFault,
@@ -46,6 +48,8 @@ from tilewright.workload import Graph, MacNode, tensor_graph
 
 PLAN = "plan.json"
 """What the best plan so far is called in the folder of a run."""
+MOST_NAMED = 8
+"""Operations in tiles that a plan names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,6 +155,8 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     graph = load_layers(asked.network, asked.bind, arch=machine, precision=asked.precision)
     pads = _pads(asked, machine)
     tensors = tensor_graph(graph)
+    if asked.tile and asked.oversize != "tile":
+        raise InputError("--tile", "must be given without --oversize", asked.oversize)
     problem = network_problem(tensors, pads, _work(graph, machine), _bits(machine), asked.oversize)  # type: ignore[arg-type]
     command = command_line("allocate", ResidencyOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch),
@@ -279,6 +285,11 @@ def _assumptions(problem: ResidencyProblem, machine: Accelerator) -> tuple[str, 
         names = {name for name, _ in problem.cut_bytes}
         left = sum(one.size_bytes for one in problem.tensors if one.name in names)
         lines.append(f"{len(names)} tensors of {whole:,} bytes were cut to {left:,}: what was cut away is not counted.")
+    tiles = Counter(step.name.rpartition(TILE)[0] for step in problem.steps if TILE in step.name)
+    if tiles:
+        named = ", ".join(f"{name} {count}" for name, count in tiles.most_common(MOST_NAMED))
+        more = f" and {len(tiles) - MOST_NAMED} more" if len(tiles) > MOST_NAMED else ""
+        lines.append(f"{len(tiles)} operations were run in {tiles.total():,} tiles: {named}{more}.")
     if len(problem.pads) > 1 and not problem.moving:
         lines.append("There is no way between scratchpads: what changes place passes the main memory.")
     return tuple(lines)

@@ -30,7 +30,8 @@ def test_a_plan_is_told_kept_and_verified(here, tmp_path):
 
 
 WRONG = {
-    "too large": (("vgg16", "--pads", "3x32KB"), "conv1_1"),
+    "too large": (("vgg16", "--pads", "3x32KB", "--oversize", "refuse"), "conv1_1"),
+    "tiles refused": (("lenet5", "--tile", *CUT), "--tile"),
     "no size": (("lenet5", "--pads", "3x0KB"), "--pads"),
     "no such role": (("lenet5", "--pads", "left=2KB"), "roles"),
     "no role for weights": (("lenet5", "--pads", "in=64KB,out=64KB", *CUT), "weights"),

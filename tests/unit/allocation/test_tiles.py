@@ -1,0 +1,109 @@
+"""Operations in tiles: what must move is what the whole tensors have, and plans are the best by trying everything."""
+
+import re
+
+import pytest
+from random_residency import least_bytes
+
+import tilewright as tw
+from tilewright.allocation import SOLVERS, TILE, PlanSearch, Prices, network_problem, read_pads, standing_bounds
+from tilewright.base import InputError
+from tilewright.workload import Graph, MacNode, build, tensor_graph, zoo
+
+
+def chain(*operators):
+    nodes = []
+    for one in operators:
+        nodes.append(MacNode(one, (nodes[-1].name,) if nodes else ()))
+    return tensor_graph(Graph("chain", tuple(nodes)))
+
+
+def tiled(network, pads):
+    return network_problem(network, read_pads(pads), {node: (101, 7.0) for node in network.nodes}, oversize="tile")
+
+
+IMAGE = {"in_size": (12, 6), "kernel": 3, "padding": 1}
+CHAINS = {
+    "images": (chain(build.convolution("a", in_channels=2, out_channels=4, **IMAGE),
+                     build.convolution("b", in_channels=4, out_channels=2, **IMAGE)), "3x160B"),
+    "matrices": (chain(build.matmul("a", 8, 6, 10), build.matmul("b", 8, 12, 6)), "2x48B"),
+    "sums": (chain(build.matmul("a", 2, 2, 64)), "2x40B"),
+}
+
+
+def parts(problem, name):
+    return [one for one in problem.tensors if one.name.rpartition(TILE)[0] == name or one.name == name]
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_slices_are_all_of_the_tensors_and_must_move_as_they_do(kind):
+    network, pads = CHAINS[kind]
+    problem, whole = tiled(network, pads), network_problem(network, read_pads("1x1MB"))
+    assert len(problem.steps) > len(whole.steps)
+    for one in whole.tensors:
+        assert sum(each.size_bytes for each in parts(problem, one.name)) == one.size_bytes
+    least = [Prices(each, ("bytes",)) for each in (problem, whole)]
+    assert least[0].first(least[0].compulsory) == least[1].first(least[1].compulsory)
+    for node in network.nodes:
+        mine = [step for step in problem.steps if step.name.rpartition(TILE)[0] == node or step.name == node]
+        assert sum(step.cycles for step in mine) == 101
+        assert sum(step.energy_pj for step in mine) == pytest.approx(7)
+
+
+def test_rows_of_a_halo_are_touched_by_both_tiles_and_no_others():
+    network = chain(build.convolution("a", in_channels=1, out_channels=1, **IMAGE))
+    problem = tiled(network, "1x60B")
+    rows = 72 // 6
+    tiles = len(problem.steps)
+    assert tiles > 1
+    size = {one: problem.tensors[one].size_bytes for one in range(len(problem.tensors))}
+    read = [sum(size[one] for one in step.reads if not problem.tensors[one].weights) // 6 for step in problem.steps]
+    made = [sum(size[one] for one in step.writes) // 6 for step in problem.steps]
+    assert sum(made) == rows
+    assert read[1:-1] == [count + 2 for count in made[1:-1]]
+    assert [read[0], read[-1]] == [made[0] + 1, made[-1] + 1]
+
+
+def test_partial_sums_are_written_by_each_tile_of_a_sum():
+    problem = tiled(CHAINS["sums"][0], "2x40B")
+    sums = [at for at, one in enumerate(problem.tensors) if one.leaves]
+    assert all(len(problem.written[one]) > 1 for one in sums)
+
+
+@pytest.mark.parametrize(("network", "pads"), [
+    (chain(build.matmul("a", 4, 2, 3), build.matmul("b", 4, 2, 2)), "1x18B"),
+    (chain(build.matmul("a", 2, 4, 6)), "2x16B"), (chain(build.matmul("a", 6, 2, 2)), "1x14B")])
+def test_plans_of_tiles_are_the_best_by_trying_everything(network, pads):
+    problem = tiled(network, pads)
+    assert len(problem.steps) > len(network.nodes)
+    search = PlanSearch(problem, Prices(problem, ("bytes",)), 10.0)
+    standing_bounds(search)
+    SOLVERS.get("exact")(search)
+    assert search.closed
+    assert search.prices.first(search.score) == least_bytes(problem)
+
+
+def test_what_fits_whole_stays_whole():
+    network = CHAINS["images"][0]
+    assert tiled(network, "1x1MB") == network_problem(
+        network, read_pads("1x1MB"), {node: (101, 7.0) for node in network.nodes})
+
+
+def test_a_plan_in_tiles_holds_and_tells_them():
+    plan = tw.allocate("lenet5", pads="3x8KB", solver="belady")
+    assert plan.verify() == ()
+    assert any(re.search(r"operations were run in \d+ tiles", line) for line in plan.record.assumptions)
+
+
+def test_of_a_large_table_only_the_gathered_rows_come():
+    network = tensor_graph(zoo.load("bert-base"))
+    problem = tiled(network, "in=256KB,weights=512KB,out=256KB")
+    rows = sum(one.size_bytes for one in problem.tensors if one.name.startswith("embedding.0.table"))
+    assert rows == 512 * 768
+
+
+@pytest.mark.parametrize(("pads", "told"), [("1x2B", "tiles"), ("in=1KB,out=1KB", "weights")])
+def test_what_no_tile_can_do_is_told(pads, told):
+    with pytest.raises(InputError, match=told) as found:
+        tiled(CHAINS["matrices"][0], pads)
+    assert "--oversize" not in str(found.value)
