@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.base import InputError, unknown_name
 
-Held: TypeAlias = NDArray[np.int64]
+Held: TypeAlias = NDArray[np.int8]
 Beginning = Literal["made", "load", "move"]
 TransferKind = Literal["load", "store", "move"]
 ResidencyMetric = Literal["bytes", "latency", "energy", "thesis"]
@@ -79,17 +79,19 @@ class PlanTally:
 
 def empty(problem: ResidencyProblem) -> Held:
     """Return ``(tensors, steps)`` of nothing held: the place of a scratchpad, or `AWAY`."""
-    return np.full((len(problem.tensors), len(problem.steps)), AWAY, dtype=np.int64)
+    return np.full((len(problem.tensors), len(problem.steps)), AWAY, dtype=np.int8)
 
 
 def stays_of(problem: ResidencyProblem, held: Held, anew: NDArray[np.bool_] | None = None) -> tuple[Stay, ...]:
     """Return the stays that ``held`` tells; where ``anew``, a tensor is loaded though it was there before."""
     found = []
     for tensor in np.flatnonzero((held != AWAY).any(axis=1)).tolist():
+        here = np.flatnonzero(held[tensor] != AWAY).tolist()
         row, first = held[tensor].tolist(), None
         made = None if problem.tensors[tensor].outside else problem.touches[tensor][0]
         begins: Beginning = "load"
-        for step, pad in enumerate([*row, AWAY]):
+        for step in range(here[0], here[-1] + 2):
+            pad = row[step] if step < len(row) else AWAY
             before = row[step - 1] if step else AWAY
             again = anew is not None and step < len(row) and bool(anew[tensor, step])
             if first is not None and (pad != before or again):
