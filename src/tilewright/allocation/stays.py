@@ -67,7 +67,7 @@ class PlanTally:
     moves: int
 
     @property
-    def bytes(self) -> int:
+    def dram_bytes(self) -> int:
         """From and to the main memory."""
         return self.loaded_bytes + self.stored_bytes
 

@@ -60,7 +60,7 @@ class ScratchpadPlan(OnSheet):
     --------
     >>> import tilewright as tw
     >>> plan = tw.allocate("resnet18", pads="3x32KB", oversize="cut")
-    >>> plan.cost.bytes, plan.bound, plan.gap
+    >>> plan.cost.dram_bytes, plan.bound, plan.gap
     (1364136, 1364136.0, 0.0)
     """
 

@@ -46,4 +46,4 @@ def verify(plan: PlanFile) -> None:
         raise typer.Exit(1)
     record = found.record
     typer.echo(f"The plan holds: {len(record.residency):,} stays and {len(record.transfers):,} transfers of "
-               f"{record.tally.bytes:,} bytes, carried out over {len(record.steps):,} operations.")
+               f"{record.tally.dram_bytes:,} bytes, carried out over {len(record.steps):,} operations.")

@@ -20,8 +20,9 @@ def residency_sheet(record: PlanRecord) -> Sheet:
     """Return what is to be shown of a plan."""
     took = record.tally
     facts = (_verdict(record),
-             f"{took.bytes:,} bytes from and to the main memory: {took.loaded_bytes:,} loaded, {took.stored_bytes:,} "
-             f"stored" + (f"; {took.moved_bytes:,} moved between scratchpads." if took.moves else "."),
+             f"{took.dram_bytes:,} bytes from and to the main memory: {took.loaded_bytes:,} loaded, "
+             f"{took.stored_bytes:,} stored" + (
+                 f"; {took.moved_bytes:,} moved between scratchpads." if took.moves else "."),
              f"{engineering(took.latency_cycles)} cycles one after the other ({engineering(took.compute_cycles)} of "
              f"operations); {engineering(record.simulated_cycles)} where transfers overlap them on {record.channels} "
              f"channel{'s' if record.channels > 1 else ''}, of which compute waits {engineering(sum(record.stalls))}.",
@@ -46,7 +47,7 @@ def _verdict(record: PlanRecord) -> str:
 
 
 def _solvers(record: PlanRecord) -> Table:
-    rows = tuple((one.solver, one.score, one.tally.bytes, one.tally.latency_cycles,
+    rows = tuple((one.solver, one.score, one.tally.dram_bytes, one.tally.latency_cycles,
                   measured(one.tally.energy_pj, "pJ"), percent(one.score / record.score - 1) if record.score else "-",
                   "yes" if one.proven else "no", one.by, f"{one.seconds:.2f}") for one in record.solvers)
     return Table("solvers", "Solvers", ("Solver", f"Score ({_UNITS[record.objective[0]]})", "Bytes", "Cycles", "Energy",

@@ -112,7 +112,7 @@ def measure(network: str, kilobytes: int) -> dict[str, Any]:
         "command": "", "machine": "", "assumptions": (), "solver": "", "objective": plan.prices.metrics}, (), 1)))
         for plan in plans.values()) if kilobytes <= max(SIZES) else 0
     moves = {name: transfers_of(problem, plan.stays) for name, plan in plans.items()}
-    moved = {name: tally(problem, transfers).bytes for name, transfers in moves.items()}
+    moved = {name: tally(problem, transfers).dram_bytes for name, transfers in moves.items()}
     changes = {name: transitions(problem, plan.stays) for name, plan in plans.items()}
     return {"transfers_left": len(moves["thesis"]) / len(moves["naive"]), "naive_bytes": moved["naive"],
             "changes_left": changes["thesis"] / changes["naive"], "bytes_left": moved["true"] / moved["naive"],

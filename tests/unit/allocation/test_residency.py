@@ -251,7 +251,7 @@ def test_orders_keep_what_comes_before_what_and_change_no_compulsory_byte():
 def test_an_order_that_is_sought_never_loses(name, pads, most):
     given, sought = (tw.allocate(name, pads=pads, oversize="cut", order=order) for order in (False, True))
     assert given.record.proven
-    assert sought.cost.bytes <= most * given.cost.bytes
+    assert sought.cost.dram_bytes <= most * given.cost.dram_bytes
     assert sought.verify() == ()
 
 
@@ -291,7 +291,7 @@ def test_the_same_call_goes_on_from_the_plan_in_its_folder(tmp_path):
     asked = {"pads": "3x32KB", "oversize": "cut", "out": tmp_path}
     first = tw.allocate("resnet18", **asked, solver="exact")
     after = tw.allocate("resnet18", **asked, solver="naive")
-    assert after.cost.bytes == first.cost.bytes
+    assert after.cost.dram_bytes == first.cost.dram_bytes
     assert after.record.trace[0][2] == "the plan before"
 
 
