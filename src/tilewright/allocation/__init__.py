@@ -10,7 +10,6 @@ from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan, standing_bounds
 from tilewright.allocation.order import in_order, predecessors, reordered
 from tilewright.allocation.problem import (
-    OVERSIZES,
     Bus,
     OperationStep,
     Oversize,
@@ -47,7 +46,6 @@ from tilewright.allocation.verifying import PlanFault, verify
 
 __all__ = [
     "MOST_TILES",
-    "OVERSIZES",
     "RESIDENCY_METRICS",
     "SOLVERS",
     "TILE",

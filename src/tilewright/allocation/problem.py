@@ -7,14 +7,13 @@ from functools import cached_property
 from itertools import pairwise
 from math import ceil
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
 from tilewright.base import InputError, whole_of
 from tilewright.hardware import read_bytes
 from tilewright.workload import ROLES, Role
 
 Oversize = Literal["refuse", "cut", "tile"]
-OVERSIZES = get_args(Oversize)
 _ROLE_NAMES: dict[str, tuple[Role, ...]] = {
     "in": ("inputs",), "inputs": ("inputs",), "weights": ("weights",), "out": ("outputs",), "outputs": ("outputs",),
     "any": ROLES}

@@ -1,6 +1,5 @@
 """Plans as records: plain data that lasts, with all that is needed to check them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,10 +8,9 @@ from tilewright.allocation.problem import OperationStep, Pad, ResidencyProblem, 
 from tilewright.allocation.search import PlanSearch
 from tilewright.allocation.simulation import simulate
 from tilewright.allocation.stays import Beginning, PlanTally, Stay, TransferKind, tally, transfers_of
-from tilewright.base import InputError
+from tilewright.base import RecordFormat, read_record
 
-KIND = "tilewright allocation 1"
-"""What every file of a plan says that it is."""
+FORMAT = RecordFormat("tilewright allocation 1", "a plan", "allocate", ("gap",))
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def plan_record(search: PlanSearch, told: dict[str, Any], results: Sequence[Solv
                       for stay, address in sorted(zip(search.stays, search.addresses, strict=True),
                                                   key=lambda one: (one[0].first, one[0].tensor)))
     return PlanRecord(
-        kind=KIND, network=problem.name, pads=problem.pads, tensors=problem.tensors, steps=problem.steps,
+        kind=FORMAT.kind, network=problem.name, pads=problem.pads, tensors=problem.tensors, steps=problem.steps,
         residency=residency, transfers=transfers, tally=tally(problem, moved), score=prices.first(search.score),
         bound=prices.first(search.bound), proven=search.closed, cut=problem.cut_bytes, channels=channels,
         bounds={name: prices.first(bound) for name, bound in search.bounds.items()},
@@ -150,20 +148,4 @@ def read_plan(text: str, label: str) -> PlanRecord:
     InputError
         If the text is none, or something in it is wrong.
     """
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (at the edge only, and late)
-
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(label, "must be JSON", str(error)) from None
-    if not isinstance(tree, dict) or tree.get("kind") != KIND:
-        raise InputError(label, f"must be a plan, of kind {KIND!r}", tree.get("kind") if isinstance(tree, dict)
-                         else type(tree).__name__, "Written by: tilewright allocate ... --json FILE")
-    try:
-        found: PlanRecord = TypeAdapter(PlanRecord).validate_python(
-            {name: value for name, value in tree.items() if name != "gap"})
-    except ValidationError as errors:
-        first = errors.errors(include_url=False)[0]
-        raise InputError(f"{label} {'.'.join(map(str, first['loc']))}", first["msg"].replace("Input should", "must"),
-                         None) from None
-    return found
+    return read_record(PlanRecord, FORMAT, text, label)

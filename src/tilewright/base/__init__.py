@@ -6,7 +6,16 @@ from tilewright.base.late import late_names
 
 if TYPE_CHECKING:
     from tilewright.base.compiling import kept, part_options, stamped
-    from tilewright.base.documents import MOST_BYTES, MOST_VALUES, open_binary, read_json, read_text, read_yaml
+    from tilewright.base.documents import (
+        MOST_BYTES,
+        MOST_VALUES,
+        RecordFormat,
+        open_binary,
+        read_json,
+        read_record,
+        read_text,
+        read_yaml,
+    )
     from tilewright.base.errors import InputError
     from tilewright.base.extras import EXTRAS, has_extra, require_extra
     from tilewright.base.fields import FieldsDocument
@@ -25,6 +34,7 @@ __all__ = [
     "InputError",
     "Location",
     "Plot",
+    "RecordFormat",
     "Registry",
     "Table",
     "Value",
@@ -39,6 +49,7 @@ __all__ = [
     "part_options",
     "path_text",
     "read_json",
+    "read_record",
     "read_text",
     "read_yaml",
     "replace_file",

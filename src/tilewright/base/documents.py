@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 from tilewright.base.errors import InputError
 
@@ -66,6 +66,50 @@ def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "last", "no
     from tilewright.base.composing import composed  # noqa: PLC0415  (ruamel.yaml loads late)
 
     return composed(text, label, kind, (MOST_VALUES, MOST_DEEP))
+
+
+Record = TypeVar("Record")
+
+
+class RecordFormat(NamedTuple):
+    """How a JSON document of ours tells a record: a dataclass, whose fields are checked."""
+
+    kind: str
+    """What its field ``kind`` says."""
+    called: str
+    """What such a record is called, with its article."""
+    verb: str
+    """The verb of the command line that writes it."""
+    derived: tuple[str, ...]
+    """Fields of the document that follow from others, and are left out."""
+
+
+def read_record(record: type[Record], form: RecordFormat, text: str, label: str) -> Record:
+    """Return the record that a JSON document tells.
+
+    Raises
+    ------
+    InputError
+        If the text is of no such record, or something in it is wrong.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (loads late)
+
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(label, "must be JSON", str(error)) from None
+    if not isinstance(tree, dict) or tree.get("kind") != form.kind:
+        given = tree.get("kind") if isinstance(tree, dict) else type(tree).__name__
+        raise InputError(label, f"must be {form.called}, of kind {form.kind!r}", given,
+                         f"Written by: tilewright {form.verb} ... --json FILE")
+    try:
+        found: Record = TypeAdapter(record).validate_python(
+            {name: value for name, value in tree.items() if name not in form.derived})
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        raise InputError(f"{label} {path}", first["msg"].replace("Input should", "must"), None) from None
+    return found
 
 
 def read_json(text: str | bytes, label: str, one_line: bool = False) -> Any:

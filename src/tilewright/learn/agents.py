@@ -5,9 +5,13 @@ from typing import Any
 
 from tilewright.learn.threads import one_thread
 
+STEPS = 10**9
+"""Steps of an agent that ends by a budget of its own, at most."""
 
-def train_agent(name: str, environment: Any, steps: int, seed: int, going: Callable[[], bool], **settings: Any) -> None:
-    """Let an agent act for so many steps, or as long as ``going`` says, with its defaults but for ``settings``.
+
+def train_agent(name: str, environment: Any, seed: int, going: Callable[[], bool], steps: int = STEPS,
+                **settings: Any) -> None:
+    """Let an agent act as long as ``going`` says, with its defaults but for ``settings``.
 
     ``name`` is that of a class of Stable-Baselines3, or of its contributions, in small letters.
     """

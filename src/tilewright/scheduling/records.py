@@ -1,6 +1,5 @@
 """Schedules as records: plain data that lasts, from which the problem and the plan can be made again."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.base import InputError
+from tilewright.base import InputError, RecordFormat, read_record
 from tilewright.scheduling.analysis import Analysis, Point, front_table
 from tilewright.scheduling.jobs import LayerJob
 from tilewright.scheduling.problem import AnalysisTable, Ints, PlanGenomes, ScheduleObjective, ScheduleProblem, Sharing
@@ -18,8 +17,8 @@ from tilewright.scheduling.system import System
 if TYPE_CHECKING:
     from tilewright.scheduling.session import Scheduled
 
-KIND = "tilewright schedule 1"
-"""What every file of a schedule says that it is."""
+FORMAT = RecordFormat("tilewright schedule 1", "a schedule", "schedule",
+                      ("makespan_cycles", "bound_cycles", "gap", "gflops"))
 
 
 @dataclass(frozen=True)
@@ -250,9 +249,6 @@ class ScheduleRecord:
                 "gap": self.gap if isfinite(self.gap) else None, "gflops": self.gflops} | asdict(self)
 
 
-FOLLOWING = ("makespan_cycles", "bound_cycles", "gap", "gflops")
-
-
 def read_schedule(text: str, label: str) -> ScheduleRecord:
     """Return the schedule that `ScheduleRecord.plain` told, from JSON.
 
@@ -261,23 +257,7 @@ def read_schedule(text: str, label: str) -> ScheduleRecord:
     InputError
         If the text is none, or something in it is wrong.
     """
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (at the edge only, and late)
-
-    try:
-        tree = json.loads(text)
-    except ValueError as error:
-        raise InputError(label, "must be JSON", str(error)) from None
-    if not isinstance(tree, dict) or tree.get("kind") != KIND:
-        raise InputError(label, f"must be a schedule, of kind {KIND!r}", tree.get("kind") if isinstance(tree, dict)
-                         else type(tree).__name__, "Written by: tilewright schedule ... --json FILE")
-    try:
-        found: ScheduleRecord = TypeAdapter(ScheduleRecord).validate_python(
-            {name: value for name, value in tree.items() if name not in FOLLOWING})
-    except ValidationError as errors:
-        first = errors.errors(include_url=False)[0]
-        path = ".".join(map(str, first["loc"]))
-        raise InputError(f"{label} {path}", first["msg"].replace("Input should", "must"), None) from None
-    return found
+    return read_record(ScheduleRecord, FORMAT, text, label)
 
 
 def pairs(after: Sequence[Sequence[int]]) -> Ints:
@@ -323,6 +303,6 @@ def schedule_record(source: str, command: str, system: System, analysis: Analysi
         CoreRecord(core.name, core.accelerator.name, core.style, core.accelerator.compute_instances, int(kind))
         for core, kind in zip(system.cores, system.kind_of, strict=True))
     return ScheduleRecord(
-        kind=KIND, command=command, source=source, system=system.name, cores=cores, clock_mhz=system.clock_mhz,
+        kind=FORMAT.kind, command=command, source=source, system=system.name, cores=cores, clock_mhz=system.clock_mhz,
         bandwidth=system.bandwidth, method=method, seed=seed, analysed_samples=analysis.samples,
         assumptions=system.assumptions, fronts=analysis.fronts, groups=tuple(groups), **terms)

@@ -97,7 +97,7 @@ class AllocationEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
 def act(name: str, trial: Trial, seed: int) -> None:
     """Let an agent of Stable-Baselines3 act until the epochs end, with its defaults but for the discount of 8.1.6."""
     environment = AllocationEnv(trial.problem, trial, name in ("ddpg", "sac", "td3"))
-    train_agent(name, environment, trial.epochs * len(environment.known), seed, lambda: trial.left > 0, gamma=DISCOUNT)
+    train_agent(name, environment, seed, lambda: trial.left > 0, trial.epochs * len(environment.known), gamma=DISCOUNT)
     while trial.left:  # what was under way when the steps ended
         trial.score(trial.closest[None])
 

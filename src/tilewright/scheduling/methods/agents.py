@@ -13,7 +13,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """Of table 7.3; what it does not name is as Stable-Baselines3 has it."""
 LAYERS = (128, 128, 128)
-UNLIMITED = 10**9
 
 
 class ScheduleAgent(Resumable):
@@ -35,7 +34,7 @@ class ScheduleAgent(Resumable):
         session = self.session
         session.restart()
         environment = ScheduleEnv(session.problem, session)
-        train_agent(self.name, environment, UNLIMITED, session.seed % 2**32, lambda: not session.over,
+        train_agent(self.name, environment, session.seed % 2**32, lambda: not session.over,
                     policy_kwargs={"net_arch": list(LAYERS)}, **SETTINGS[self.name])
 
 

@@ -6,8 +6,6 @@ from tilewright.base import require_extra
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, FusionSession
 from tilewright.search import MapperOptions, Options, Resumable, read_options
 
-UNLIMITED = 10**9
-
 
 class FusionAgent(Resumable):
     """An agent of Stable-Baselines3, with its defaults, that makes one strategy an episode, which is one sample."""
@@ -23,7 +21,7 @@ class FusionAgent(Resumable):
         from tilewright.learn import train_agent  # noqa: PLC0415 - loads PyTorch
 
         session = self.session
-        train_agent(self.name, MicroBatchEnv(session.problem, session), UNLIMITED, session.seed % 2**32,
+        train_agent(self.name, MicroBatchEnv(session.problem, session), session.seed % 2**32,
                     lambda: not session.over)
 
 
