@@ -1,14 +1,17 @@
 """Networks and training loops; knows nothing of accelerators. Loads PyTorch (extra ``learn``)."""
 
 from tilewright.learn.agents import train_agent
+from tilewright.learn.classifier import Classifier, TrainedClassifier, calibration_error, train_classifier
+from tilewright.learn.epochs import Epoch, TrainingOptions, Watch
 from tilewright.learn.policy import RecurrentPolicy
 from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
 from tilewright.learn.sequences import SEQUENCE_KINDS, Episodes, SequenceModel, SequenceOptions, train_sequences
 from tilewright.learn.threads import one_thread
-from tilewright.learn.training import Epoch, Trained, TrainingOptions, rank_correlation, train
+from tilewright.learn.training import Trained, rank_correlation, train
 
 __all__ = [
     "SEQUENCE_KINDS",
+    "Classifier",
     "Episodes",
     "Epoch",
     "RecurrentPolicy",
@@ -17,12 +20,16 @@ __all__ = [
     "SequenceModel",
     "SequenceOptions",
     "Trained",
+    "TrainedClassifier",
     "TrainingOptions",
+    "Watch",
+    "calibration_error",
     "load_regressor",
     "one_thread",
     "rank_correlation",
     "save_regressor",
     "train",
     "train_agent",
+    "train_classifier",
     "train_sequences",
 ]

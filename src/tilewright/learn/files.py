@@ -44,3 +44,33 @@ def read_arrays(path: Path, kind: str, field: str, verb: str) -> tuple[Arrays, d
     if not isinstance(found, dict) or found.get("kind") != kind:
         raise InputError(field, rule, str(path))
     return {name: part.numpy() for name, part in found["arrays"].items()}, json.loads(found["about"])
+
+
+def write_state(path: Path, kind: str, mark: str, state: Mapping[str, Any]) -> None:
+    """Keep where a training stands: tensors and plain data; ``mark`` says what is trained on what."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = io.BytesIO()
+    torch.save({"kind": kind, "mark": mark, "state": dict(state)}, text)
+    replace_file(path, text.getvalue())
+
+
+def read_state(path: Path, kind: str, mark: str) -> dict[str, Any] | None:
+    """Return what `write_state` kept; None if there is no such file.
+
+    Raises
+    ------
+    InputError
+        If it holds something else, or another training.
+    """
+    if not path.exists():
+        return None
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise InputError("checkpoint", "must be a file that training wrote", str(path), str(error)[:80]) from None
+    if not isinstance(found, dict) or found.get("kind") != kind:
+        raise InputError("checkpoint", "must be a file that training wrote", str(path))
+    if found["mark"] != mark:
+        raise InputError("checkpoint", "must be of the same training: data, network, seed and pace", str(path),
+                         "Delete it to begin anew, or name another file")
+    return dict(found["state"])

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from tilewright.base import InputError
+from tilewright.learn.epochs import HALVES, step
 from tilewright.learn.files import read_arrays, write_arrays
 from tilewright.learn.regressor import Scale
 from tilewright.learn.threads import one_thread
-from tilewright.learn.training import HALVES, step
 
 Floats = NDArray[np.float32]
 SequenceKind = Literal["transformer", "lstm"]

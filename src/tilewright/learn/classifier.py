@@ -1,0 +1,205 @@
+"""Classifiers of whole numbers: a table for each, side by side, then a perceptron, and how sure it is.
+
+A recommender's network (Naumov et al., DLRM, arXiv 1906.00091, with an embedding alone for each input). A table's
+entries are learnt, or are figures that are known of a number and only looked up.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from tilewright.base import InputError
+from tilewright.learn.epochs import Epoch, TrainingOptions, Watch, train_epochs
+from tilewright.learn.files import read_arrays, write_arrays
+from tilewright.learn.regressor import Floats, Regressor, Scale
+from tilewright.learn.threads import one_thread
+
+Whole = NDArray[np.int64]
+KIND = "tilewright-classifier-1"
+PIECE = 1 << 15
+BINS = 15
+"""Of confidence, for `calibration_error`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A trained classifier.
+
+    Parameters
+    ----------
+    tables
+        One for each number of a row: ``(entries, width)``; numbers count from 0.
+    perceptron
+        From the tables' entries to a figure for each class.
+    straight
+        ``(classes, width)``: what entries add to classes besides, past the hidden layers; no rows where nothing.
+    learnt
+        Whether the tables are trained too.
+    temperature
+        What figures are divided by, so that confidences are shares of right answers (Guo et al., ICML 2017).
+    """
+
+    tables: tuple[torch.Tensor, ...]
+    perceptron: Regressor
+    straight: torch.Tensor
+    learnt: bool
+    temperature: float = 1.0
+
+    @classmethod
+    def fresh(cls, tables: Sequence[Floats] | tuple[int, int, int], classes: int, options: TrainingOptions,
+              straight: bool = False) -> "Classifier":
+        """Return an untrained one; ``tables`` are known figures, or ``(numbers, entries, width)`` of learnt ones."""
+        drawn = torch.Generator().manual_seed(options.seed + 2)
+        learnt = isinstance(tables[0], int)
+        if learnt:
+            count, entries, width = tables
+            made = [torch.randn(entries, width, generator=drawn) for _ in range(count)]
+        else:
+            made = [torch.from_numpy(one) for one in tables]
+        width = sum(one.shape[1] for one in made)
+        seen = Scale(torch.zeros(width), torch.ones(width))
+        if not learnt:
+            each = [Scale.of(one.numpy()) for one in made]
+            seen = Scale(torch.cat([one.mean for one in each]), torch.cat([one.deviation for one in each]))
+        told = Scale(torch.zeros(classes), torch.ones(classes))
+        perceptron = Regressor.fresh((width, *options.hidden, classes), (seen, told), options.seed)
+        return cls(tuple(made), perceptron, torch.zeros(classes if straight else 0, width), learnt)
+
+    @property
+    def parameters(self) -> tuple[torch.Tensor, ...]:
+        """All that training changes."""
+        return (*(self.tables if self.learnt else ()), *self.perceptron.parameters,
+                *((self.straight,) if len(self.straight) else ()))
+
+    def figures(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Return ``(n, c)``: the logarithms of odds of classes for rows ``(n, t)``; differentiable."""
+        seen = torch.cat([torch.nn.functional.embedding(numbers[:, at], table)
+                          for at, table in enumerate(self.tables)], dim=1)
+        told = self.perceptron.normalised(self.perceptron.inputs.to(seen))
+        return told + seen @ self.straight.T if len(self.straight) else told
+
+    def probabilities(self, numbers: Whole) -> Floats:
+        """Return ``(n, c)``: how likely each class is, for rows of numbers ``(n, t)``, on one thread.
+
+        Raises
+        ------
+        InputError
+            If a number is beyond its table.
+        """
+        limits = np.array([len(table) for table in self.tables])
+        if numbers.shape[1] != len(limits) or (numbers < 0).any() or (numbers >= limits).any():
+            raise InputError("numbers", f"must be {len(limits)} a row, from 0 to {limits.max() - 1}",
+                             numbers.max(initial=0))
+        with one_thread(), torch.no_grad():
+            found = [torch.softmax(self.figures(part) / self.temperature, dim=1).numpy()
+                     for part in torch.from_numpy(numbers).split(PIECE)]
+        return np.concatenate(found)
+
+    @property
+    def weights(self) -> int:
+        """How many numbers it holds, tables included."""
+        return sum(part.numel() for part in (*self.tables, *self.perceptron.parameters, self.straight))
+
+    def save(self, path: Path, about: Mapping[str, Any]) -> None:
+        """Write it, and plain data about it."""
+        arrays = {f"table{at}": table.detach().numpy() for at, table in enumerate(self.tables)}
+        write_arrays(path, KIND, self.perceptron.arrays() | arrays | {"straight": self.straight.detach().numpy()},
+                     {"learnt": self.learnt, "temperature": self.temperature, "about": dict(about)})
+
+    @classmethod
+    def load(cls, path: Path, field: str, verb: str) -> "tuple[Classifier, dict[str, Any]]":
+        """Return the classifier in a file and what is said about it; see `tilewright.learn.files.read_arrays`."""
+        arrays, told = read_arrays(path, KIND, field, verb)
+        tables = [torch.from_numpy(arrays.pop(name)) for name in sorted(arrays) if name.startswith("table")]
+        straight = torch.from_numpy(arrays.pop("straight"))
+        return cls(tuple(tables), Regressor.from_arrays(arrays), straight, told["learnt"],
+                   told["temperature"]), told["about"]
+
+
+@dataclass(frozen=True)
+class TrainedClassifier:
+    """A classifier, losses by epoch, and its calibration error on the rows held out (which set the temperature)."""
+
+    classifier: Classifier
+    curve: tuple[Epoch, ...]
+    calibration_error: float
+
+
+def train_classifier(fresh: Classifier, numbers: Whole, classes: Whole, options: TrainingOptions,
+                     watch: Watch | None = None) -> TrainedClassifier:
+    """Train on rows ``(n, t)`` and their classes ``(n)`` by cross-entropy, then set the temperature.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two rows, or a checkpoint is of another training.
+    """
+    if len(numbers) < 2:
+        raise InputError("samples", "must be at least 2, to train on some and test on others", len(numbers))
+    order = np.random.default_rng(options.seed).permutation(len(numbers))
+    held = order[:max(1, int(len(order) * options.held_out))]
+    with one_thread():
+        lesson = _Classing(fresh, *(tuple(torch.from_numpy(each[rows]) for each in (numbers, classes))
+                                    for rows in (order[len(held):], held)))
+        curve = train_epochs(lesson, options, watch or Watch())
+        for part in fresh.parameters:
+            part.requires_grad_(False)
+        found = replace(fresh, temperature=lesson.temperature())
+    told = found.probabilities(numbers[held])
+    return TrainedClassifier(found, tuple(curve), calibration_error(
+        told.max(axis=1), told.argmax(axis=1) == classes[held]))
+
+
+def calibration_error(confidence: Floats, right: NDArray[np.bool_]) -> float:
+    """Return the mean distance of confidence ``(n)`` from the share of right answers, over equal bins (Guo et al.)."""
+    bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    apart = np.bincount(bins, confidence.astype(np.float64) - right, minlength=BINS)
+    return float(np.abs(apart).sum() / len(right))
+
+
+Rows = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class _Classing:
+    """A classifier, the rows (numbers, classes) that it learns from, and those held out."""
+
+    classifier: Classifier
+    learnt: Rows
+    held: Rows
+
+    @property
+    def parameters(self) -> tuple[torch.Tensor, ...]:
+        return self.classifier.parameters
+
+    @property
+    def rows(self) -> int:
+        return len(self.learnt[0])
+
+    def loss(self, rows: torch.Tensor, whole: int) -> torch.Tensor:
+        numbers, classes = (part[rows] for part in self.learnt)
+        return torch.nn.functional.cross_entropy(self.classifier.figures(numbers), classes, reduction="sum") / whole
+
+    def held_out(self) -> float:
+        return _entropy(self._held_figures(), self.held[1])
+
+    def temperature(self) -> float:
+        """Return the temperature with the least loss on the rows held out."""
+        with torch.no_grad():
+            figures = self._held_figures()
+        found = minimize_scalar(lambda power: _entropy(figures / 2.0**power, self.held[1]), bounds=(-4, 6),
+                                method="bounded")
+        return float(2.0**found.x)
+
+    def _held_figures(self) -> torch.Tensor:
+        return torch.cat([self.classifier.figures(part) for part in self.held[0].split(PIECE)])
+
+
+def _entropy(figures: torch.Tensor, classes: torch.Tensor) -> float:
+    return float(torch.nn.functional.cross_entropy(figures, classes))

@@ -1,0 +1,80 @@
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from tilewright.base import InputError
+from tilewright.learn import Classifier, TrainingOptions, Watch, calibration_error, train_classifier
+
+OPTIONS = TrainingOptions(hidden=(16,), epochs=6, batch=64, rate=0.03, held_out=0.1, seed=3)
+
+
+def rows(count=1200):
+    """Return pairs of numbers below 8, and whether the first is larger, equal or smaller."""
+    numbers = np.random.default_rng(0).integers(0, 8, (count, 2))
+    return numbers, np.sign(numbers[:, 0] - numbers[:, 1]) + 1
+
+
+def trained(watch=None, tables=(2, 8, 4), straight=False):
+    numbers, classes = rows()
+    return train_classifier(Classifier.fresh(tables, 3, OPTIONS, straight), numbers, classes, OPTIONS,
+                            watch)
+
+
+@pytest.mark.parametrize(("tables", "straight"), [
+    ((2, 8, 4), False), ([np.arange(8, dtype=np.float32)[:, None]] * 2, True)])
+def test_numbers_are_told_apart_by_learnt_tables_and_by_known_figures(tables, straight):
+    found = trained(tables=tables, straight=straight)
+    numbers, classes = rows(300)
+    told = found.classifier.probabilities(numbers)
+    assert (told.argmax(axis=1) == classes).mean() > 0.95
+    assert np.allclose(told.sum(axis=1), 1, atol=1e-5)
+    assert found.curve[-1].held_out_loss < 0.5 * found.curve[0].held_out_loss
+    assert found.calibration_error < 0.1
+
+
+def test_a_stopped_training_goes_on_to_the_same_network_bit_for_bit(tmp_path):
+    whole = trained(Watch(threads=2)).classifier
+    stop, place = threading.Event(), tmp_path / "state"
+    trained(Watch(lambda epoch: stop.set() if epoch.epoch == 2 else None, stop, place, "it"))
+    later = trained(Watch(checkpoint=place, mark="it"))
+    assert len(later.curve) == OPTIONS.epochs
+    for ours, theirs in zip(whole.parameters, later.classifier.parameters, strict=True):
+        assert np.array_equal(ours.numpy(), theirs.numpy())
+    assert whole.temperature == later.classifier.temperature
+    with pytest.raises(InputError, match="same training"):
+        trained(Watch(checkpoint=place, mark="another"))
+    place.write_bytes(b"no file of ours")
+    with pytest.raises(InputError, match="that training wrote"):
+        trained(Watch(checkpoint=place, mark="it"))
+
+
+def test_a_file_holds_the_same_classifier(tmp_path):
+    found = trained().classifier
+    found.save(tmp_path / "net.pt", {"of": "tests"})
+    read, about = Classifier.load(tmp_path / "net.pt", "model", "train")
+    assert about == {"of": "tests"}
+    assert np.array_equal(read.probabilities(rows()[0]), found.probabilities(rows()[0]))
+    assert read.weights == 2 * 8 * 4 + 8 * 16 + 16 + 16 * 3 + 3
+    with pytest.raises(InputError, match="from 0 to 7"):
+        read.probabilities(np.array([[8, 0]]))
+
+
+def test_the_temperature_makes_confidence_the_share_of_right_answers():
+    """Labels are random three times in four: a network that learns them by heart must not be sure of itself."""
+    rng = np.random.default_rng(1)
+    numbers, classes = rows(2000)
+    classes = np.where(rng.random(2000) < 0.75, rng.integers(0, 3, 2000), classes)
+    options = TrainingOptions(hidden=(64,), epochs=10, batch=64, rate=0.03, held_out=0.5, seed=0)
+    found = train_classifier(Classifier.fresh((2, 8, 8), 3, options), numbers, classes, options)
+    assert found.calibration_error < 0.08
+    told = found.classifier.probabilities(numbers)
+    assert told.max(axis=1).mean() < 0.75
+
+
+def test_the_calibration_error_is_the_mean_distance_over_bins():
+    confidence = np.array([0.9, 0.9, 0.5, 0.5], dtype=np.float32)
+    assert calibration_error(confidence, np.array([True, True, True, False])) == pytest.approx(0.05, abs=1e-6)
+    assert calibration_error(confidence, np.array([False, False, True, False])) == pytest.approx(0.45, abs=1e-6)
