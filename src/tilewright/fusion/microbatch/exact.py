@@ -1,256 +1,280 @@
-"""The best strategy, proven: dynamic programming over groups, with sets of partial plans that none beats in all."""
+"""The best strategy, proven: of all cuts of a network into groups by bounds, and of the groups that count by labels.
+
+What a group takes but for its micro-batches is known: they only say how often its weights come. So the words that come
+again are the least there are within the memory, of each group by itself, and groups are chosen by what they then cost.
+A group's least is bounded first, by a Lagrangian: each byte of memory has a price, and no group may do better than the
+best of its micro-batches at that price, less the price of the memory there is. Only groups of the best cut by these
+bounds are looked at closely, until a best cut has none left.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tilewright.fusion.microbatch.costs import bound_of, forced_bytes, scores
+from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY, bound_of, scores
 from tilewright.fusion.microbatch.problem import Floats, Ints, MicroBatchProblem
 
 SLACK, SAME = 1e-12, 1e-9
-"""Relative differences below which partial plans, and whole ones, are as good."""
-MOST_PLAIN = 3_000
-"""Partial plans of an entry beyond which plain micro-batches are given up."""
+"""Relative differences below which groups, and whole plans, are as good."""
+PRICES, REFINED = 20, 12
+"""Prices of memory that bound all groups, and further ones for a group that is looked at closely."""
+MOST_PAIRS = 40
+"""Micro-batches that there are at most where bounds know two of them at a time."""
 
 
 @dataclass(frozen=True)
 class _Labels:
-    """Plans of the entries up to one, whose group is still open (``l`` labels).
+    """Micro-batches of a group up to an entry (``l`` labels).
 
     Parameters
     ----------
-    open
-        ``(l, o)``: of each result that somebody later reads, 0 where an earlier group made it; else how many of its
-        readers the group reaches, plus one, and which micro-batch holds it (see `_Search.code`).
-    stay
-        ``(l)``: whether all weights of the group are to stay; they then come once.
-    memory, weights
-        ``(l)``: bytes of the group so far.
-    costs
-        ``(l, 3)``: the objective of all groups before, and of this one so far by each term: the plan's objective is the
-        largest of them where the group ends.
+    places
+        ``(l, k)``: which micro-batch holds each of the results that the group is still to read, the one read for the
+        longest first. Those after it count as the least before them: they let go no later.
+    memory, extra
+        ``(l)``: bytes staged, and bytes of weights that come again.
     parent, size
-        ``(l)``: the label before (-1 where the group begins) and the micro-batch of the entry.
+        ``(l)``: the label before, and the place of the entry's own micro-batch.
     """
 
-    open: Ints
-    stay: NDArray[np.bool_]
+    places: Ints
     memory: Floats
-    weights: Floats
-    costs: Floats
+    extra: Floats
     parent: Ints
     size: Ints
 
     def take(self, rows: Any) -> "_Labels":
         return _Labels(*(each[rows] for each in vars(self).values()))
 
-    @classmethod
-    def joined(cls, labels: "list[_Labels]") -> "_Labels":
-        return cls(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in labels), strict=True)))
-
 
 def best_strategy(problem: MicroBatchProblem, known: float, going: Callable[[], bool] = lambda: True,
-                  ) -> tuple[Ints | None, bool]:
-    """Return the best strategy, None where none is better than an objective that is ``known``; and if it is proven.
+                  ) -> tuple[Ints | None, float]:
+    """Return the best strategy, None where none is better than an objective that is ``known``; and what none is below.
 
     One of plain micro-batches (powers of two runs) is looked for first, and taken where it is no worse.
 
-    It is not where ``going`` told to end. All strategies of micro-batches are covered, as those that are left out take
-    more memory for as many runs.
+    The best is not proven where ``going`` told to end. All strategies of micro-batches are covered, as those that are
+    left out take more memory for as many runs.
     """
     rough = problem.choices[(problem.runs & (problem.runs - 1)) == 0]
-    best, _ = _Search(problem, known * (1 + SAME), going, rough, MOST_PLAIN).run()
+    best, _ = _Search(problem, known * (1 + SAME), going, rough).run()
     if best is not None:
-        known = float(scores(problem, best)[0])
+        known = min(known, float(scores(problem, best)[0]))
     if known <= bound_of(problem) * (1 + SAME):
-        return best, True
-    better, proven = _Search(problem, known, going, problem.choices).run()
-    return best if better is None else better, proven
+        return best, known
+    better, least = _Search(problem, known, going, problem.choices).run()
+    return best if better is None else better, least
 
 
 class _Search:
-    """Goes through the entries; ``ends[q]`` is the best objective of all up to ``q`` where a group ends there."""
+    """Chooses among groups ``(n, n)`` from one entry to another: ``extra`` are the least bytes that come again.
 
-    def __init__(self, problem: MicroBatchProblem, known: float, going: Callable[[], bool], sizes: Ints,
-                 most: float = np.inf) -> None:
-        self.problem, self.known, self.going, self.sizes, self.most = problem, known, going, sizes, most
-        self.base = len(self.sizes) + 1
-        self.scales = _scales(problem)
-        self.togo = _togo(problem, self.scales)
-        self.ends = np.full(problem.length + 1, np.inf)
-        self.ends[-1] = 0.0
-        self.closing = np.full(problem.length, -1)
-        self.kept: list[_Labels] = []
-        self.columns: list[list[int]] = []
+    They are bounds where not ``known``; of those that are, ``found`` has the micro-batches.
+    """
 
-    def run(self) -> tuple[Ints | None, bool]:
-        labels, columns = None, list[int]()
-        for q in range(self.problem.length):
+    def __init__(self, problem: MicroBatchProblem, known: float, going: Callable[[], bool], sizes: Ints) -> None:
+        from tilewright.fusion.microbatch.kernels import group_table  # noqa: PLC0415  (Numba loads late)
+
+        measure: Any = group_table
+        count = problem.length
+        self.problem, self.best, self.going, self.sizes = problem, known, going, sizes
+        self.runs = -(-problem.batch // sizes)
+        told = np.zeros((count, count, 9))
+        measure(*problem.tables, told)
+        self.levels, self.slopes = _costs(problem, told)
+        staged = np.concatenate([[0.0], np.cumsum(problem.tiles)])[:-1]
+        self.fits = (staged - staged[:, None]) * sizes[-1] <= problem.memory_bytes
+        self.solved = (told[:, :, FETCHED] <= problem.weight_bytes) | np.eye(count, dtype=bool)
+        self.found: dict[tuple[int, int], Ints] = {}
+        self.extra = np.where(np.tri(count, count, -1, dtype=bool) | ~self.fits, np.inf, 0.0)
+        open_ = np.isfinite(self.extra) & ~self.solved
+        for last in np.flatnonzero(open_.any(axis=0)).tolist():
+            if not going():
+                break
+            rest = [self.rest(0, last, price)[:, 0, 0] - price * problem.memory_bytes for price in self.prices]
+            firsts = np.flatnonzero(open_[:, last])
+            self.extra[firsts, last] = np.maximum(0.0, np.max(rest, axis=0)[firsts])
+
+    @property
+    def prices(self) -> Floats:
+        """Bytes that come again for a byte of memory: from where none is worth it to where all are."""
+        problem = self.problem
+        weights = problem.weights[problem.weights > 0]
+        if not len(weights):
+            return np.zeros(1)
+        found: Floats = np.geomspace(weights.min() / problem.tiles.max() / problem.batch,
+                                     problem.batch * weights.max() / problem.tiles[1:].min(), PRICES)
+        return found
+
+    def run(self) -> tuple[Ints | None, float]:
+        """Return the best plan, None where none is better than what is known; and what none is below."""
+        plan = None
+        while self.going():
+            before, after, path = self.cut()
+            if before[-1] >= self.best * (1 - SLACK):
+                return plan, self.best
+            looked = [group for group in path if not self.solved[group]]
+            for first, last in looked:
+                self.solve(first, last, self.best - before[first] - after[last + 1])
+            value = sum(float(self.cost[group]) for group in path)
+            if value < self.best * (1 - SLACK):
+                self.best, plan = value, self.plan(path)
+            if not looked:
+                return plan, self.best
+        return plan, min(self.best, float(self.cut()[0][-1]))
+
+    @property
+    def cost(self) -> Floats:
+        """``(n, n)``: the objective of each group at the least, infinite where it is none."""
+        possible = np.isfinite(self.extra)
+        again = np.where(possible, self.extra, 0.0)
+        return np.where(possible, np.max(self.levels + self.slopes[:, None, None] * again, axis=0), np.inf)
+
+    def cut(self) -> tuple[Floats, Floats, list[tuple[int, int]]]:
+        """Return the least objective before each entry and from it on ``(n + 1)``, and the groups of the best cut."""
+        costs, count = self.cost, self.problem.length
+        before, after = np.zeros(count + 1), np.zeros(count + 1)
+        begin = np.zeros(count, dtype=np.int64)
+        for last in range(count):
+            begin[last] = (before[:-1] + costs[:, last]).argmin()
+            before[last + 1] = before[begin[last]] + costs[begin[last], last]
+        for first in reversed(range(count)):
+            after[first] = (costs[first] + after[1:]).min()
+        path, last = list[tuple[int, int]](), count - 1
+        while last >= 0:
+            path.append((int(begin[last]), last))
+            last = int(begin[last]) - 1
+        return before, after, path[::-1]
+
+    def reach(self, first: int, last: int) -> Ints:
+        """Return the last entry ``(n)`` of a group that reads each one; itself where none does."""
+        return np.array([max((q for q in readers if q <= last), default=p) if p >= first else p
+                         for p, readers in enumerate(self.problem.readers)])
+
+    def rest(self, first: int, last: int, price: float) -> Floats:
+        """Return what the entries of a group from each on cost at least; see `kernels.group_rest`."""
+        from tilewright.fusion.microbatch.kernels import group_rest  # noqa: PLC0415  (Numba loads late)
+
+        measure: Any = group_rest
+        problem, count = self.problem, len(self.sizes)
+        found = np.zeros((last + 1, count, count))
+        measure(first, last, price, problem.tiles, problem.weights, self.reach(first, last), self.sizes, self.runs,
+                count <= MOST_PAIRS, found)
+        return found
+
+    def bounded(self, first: int, last: int) -> list[tuple[float, float, Floats]]:
+        """Return prices that bound a group best, the best first: the bound, the price, and `rest`."""
+        powers = np.log(np.maximum(self.prices, 1e-300))
+        found = dict[float, tuple[float, float, Floats]]()
+
+        def tried(power: float) -> float:
+            if power not in found:
+                price = float(np.exp(power))
+                rest = self.rest(first, last, price)
+                found[power] = (float(rest[first, 0, 0]) - price * self.problem.memory_bytes, price, rest)
+            return found[power][0]
+
+        low, high = float(powers[0]), float(powers[-1])
+        for _ in range(REFINED):
+            one, other = low + 0.382 * (high - low), high - 0.382 * (high - low)
+            low, high = (low, other) if tried(one) >= tried(other) else (one, high)
+        return sorted(found.values(), key=lambda each: -each[0])[:3]
+
+    def solve(self, first: int, last: int, budget: float) -> None:
+        """Find the least bytes that come again in a group, or that they are too many for its objective's budget."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(self.slopes > 0, (budget - self.levels[:, first, last]) / self.slopes, np.inf)
+        most = float(room.min(initial=np.inf))
+        told = self.bounded(first, last)
+        least = max(0.0, told[0][0], float(self.extra[first, last]))
+        share, unit = 0.002, float(self.problem.weights[first:last + 1].max())
+        limit = least
+        while limit < most and not self.solved[first, last]:
+            limit = min(most, least + share * (least + unit))
+            share *= 4
+            plan = self.labelled((first, last), limit, told)
+            if plan is None:
+                return
+            if np.isfinite(plan[0]):
+                self.solved[first, last] = True
+                self.extra[first, last], self.found[first, last] = plan
+        if not self.solved[first, last]:
+            self.solved[first, last], self.extra[first, last] = True, np.inf
+
+    def labelled(self, group: tuple[int, int], limit: float,
+                 told: list[tuple[float, float, Floats]]) -> tuple[float, Ints] | None:
+        """Return the fewest bytes that come again in a group, up to a limit, and the micro-batches.
+
+        Infinite where there are none, None where told to end.
+        """
+        (first, last), reach, steps = group, self.reach(*group), list[_Labels]()
+        nothing = np.zeros(1, dtype=np.int64)
+        labels = _Labels(np.zeros((1, 0), dtype=np.int64), np.zeros(1), np.zeros(1), nothing, nothing)
+        columns = list[int]()
+        for q in range(first, last):
             if not self.going():
-                return None, False
-            labels, columns = self.step(q, labels, columns)
-            if len(labels.memory) > self.most:
-                return None, False
-            self.kept.append(labels)
-            self.columns.append(columns)
-        last = self.problem.length - 1
-        return (self.plan(last) if self.ends[last] < self.known else None), True
+                return None
+            later = sorted((p for p in [*columns, q] if reach[p] > q), key=lambda p: (-reach[p], p))
+            labels = self.staged(q, labels, [[*columns, q].index(p) for p in later])
+            columns = later
+            seen = [next((labels.places[:, at] for at, p in enumerate(columns) if chosen(p)), 0)
+                    for chosen in (q.__eq__, q.__ne__)]
+            seen[1] = seen[1] if len(self.sizes) <= MOST_PAIRS else 0
+            rest = np.max([table[q + 1][tuple(seen)] + price * (labels.memory - self.problem.memory_bytes)
+                           for _, price, table in told], axis=0)
+            labels = _undominated(labels.take((labels.memory <= self.problem.memory_bytes)
+                                              & (labels.extra + np.maximum(rest, 0.0) <= limit)))
+            steps.append(labels)
+        again = self.runs[labels.places.max(axis=1, initial=0)] - 1
+        found = labels.extra + again * self.problem.weights[last]
+        if not len(found) or found.min() > limit:
+            return np.inf, nothing
+        at, sizes = int(found.argmin()), list[int]()
+        for step in reversed(steps):
+            sizes.append(int(self.sizes[step.size[at]]))
+            at = int(step.parent[at])
+        return float(found.min()), np.array(sizes[::-1], dtype=np.int64)
 
-    def code(self, place: Any, reached: Any) -> Any:
-        """Return how a result is told that a micro-batch holds, and so many of whose readers the group reaches."""
-        return (reached + 1) * self.base + place
+    def staged(self, q: int, labels: _Labels, order: list[int]) -> _Labels:
+        """Return labels with every micro-batch of an entry; ``order`` are the results still to be read."""
+        rows, size = (each.ravel() for each in np.indices((len(labels.memory), len(self.sizes))))
+        before = labels.take(rows)
+        places = np.column_stack([before.places, size])
+        again = self.runs[places.max(axis=1)] - 1
+        return _Labels(np.maximum.accumulate(places[:, order], axis=1) if order else places[:, :0],
+                       before.memory + self.sizes[size] * self.problem.tiles[q],
+                       before.extra + again * self.problem.weights[q], rows, size)
 
-    def told(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Return how many readers the group reaches, -1 where it did not make the result; and which micro-batch holds.
-
-        That is 0 once the last of them has read it.
-        """
-        reached, place = np.divmod(codes, self.base)
-        return reached - 1, place
-
-    def begun(self, q: int, columns: list[int]) -> _Labels:
-        """Return the plans that end a group before ``q``."""
-        stays = [False, True] if self.problem.weight_bytes > 0 else [False]
-        count = len(stays)
-        return _Labels(np.zeros((count, len(columns)), dtype=np.int64), np.array(stays), np.zeros(count),
-                       np.zeros(count), np.full((count, self.scales.shape[1]), self.ends[q - 1]), np.full(count, -1),
-                       np.zeros(count, dtype=np.int64))
-
-    def step(self, q: int, before: _Labels | None, columns: list[int]) -> tuple[_Labels, list[int]]:
-        """Return the plans whose group goes on after ``q``, having ended those that end there."""
-        parts = [self.begun(q, columns).take(slice(None) if self.ends[q - 1] < self.known else slice(0))]
-        if before is not None:
-            parts.append(replace(before, parent=np.arange(len(before.memory))))
-        labels = self.read(q, _Labels.joined(parts), columns)
-        self.end(q, labels, columns)
-        later = [p for p in columns if self.problem.readers[p][-1] > q]
-        labels = replace(labels, open=labels.open[:, [columns.index(p) for p in later]])
-        labels = self.pruned(self.staged(q, labels), q)
-        return labels, [*later, *([q] if self.problem.readers[q] else [])]
-
-    def read(self, q: int, labels: _Labels, columns: list[int]) -> _Labels:
-        """Return the plans in which ``q`` may belong to the open group, having read its operands.
-
-        Their ``size`` is then the least micro-batch that the group holds while ``q`` runs.
-        """
-        problem, legal = self.problem, np.ones(len(labels.memory), dtype=bool)
-        least = np.full(len(labels.memory), problem.batch)
-        read, passing = np.zeros(len(labels.memory)), np.zeros(len(labels.memory))
-        opened = labels.open.copy()
-        for at, p in enumerate(columns):
-            reached, place = self.told(opened[:, at])
-            held = place > 0
-            least = np.where(held, np.minimum(least, self.sizes[place - 1]), least)
-            if q in problem.readers[p]:
-                turn = problem.readers[p].index(q)
-                away = reached < 0
-                read += away * problem.sizes[p]
-                legal &= away | (turn < reached)
-                # The last reader that the group reaches lets it go.
-                opened[:, at] = np.where(~away & (turn == reached - 1), self.code(0, reached), opened[:, at])
-        for p in problem.entries[q].reads:
-            passing += problem.sizes[p]
-        costs = labels.costs + self.moved(read, 0.0, passing + (problem.sizes[q] if q else 0.0))
-        costs = costs + problem.cycles[q] * self.scales[3]
-        weights = labels.weights + labels.stay * problem.weights[q]
-        legal &= weights <= problem.weight_bytes * labels.stay
-        return _Labels(opened, labels.stay, labels.memory, weights, costs, labels.parent, least).take(legal)
-
-    def moved(self, read: Any, written: Any, passing: Any) -> Floats:
-        """Return what bytes cost by each term ``(l, 3)``."""
-        rows = np.broadcast_arrays(*(np.atleast_1d(each) for each in (read, written, passing)))
-        return np.stack(rows, axis=1).astype(np.float64) @ self.scales[:3]
-
-    def fetched(self, q: int, labels: _Labels, least: Ints) -> Floats:
-        """Return what the weights of ``q`` cost ``(l, 3)`` where it runs ``least`` samples at a time."""
-        runs = np.where(labels.stay, 1, -(-self.problem.batch // least))
-        return self.moved(runs * self.problem.weights[q], 0.0, runs * self.problem.weights[q])
-
-    def end(self, q: int, labels: _Labels, columns: list[int]) -> None:
-        """End the group at ``q``, in the best plan of those that promised no reader after it."""
-        written = self.problem.sizes[q] if q else 0.0
-        costs = labels.costs + self.fetched(q, labels, labels.size) + self.moved(0.0, written, 0.0)
-        whole = costs.max(axis=1)
-        for at, p in enumerate(columns):
-            reached, _ = self.told(labels.open[:, at])
-            passed = sum(reader <= q for reader in self.problem.readers[p])
-            whole = np.where(reached > passed, np.inf, whole)
-        if len(whole) and whole.min() < self.ends[q]:
-            best = int(whole.argmin())
-            self.ends[q] = whole[best]
-            self.closing[q] = labels.parent[best]
-
-    def staged(self, q: int, labels: _Labels) -> _Labels:
-        """Return the plans with every micro-batch of ``q``, and every number of its readers that the group reaches."""
-        problem, readers, found = self.problem, self.problem.readers[q], []
-        if q == problem.length - 1:
-            return labels.take(slice(0))
-        least = 1 if q + 1 in readers else 0
-        for place, reached in product(range(1, self.base), range(least, len(readers) + 1)):
-            size = int(self.sizes[place - 1])
-            memory = labels.memory + size * problem.tiles[q]
-            held = np.minimum(labels.size, size)
-            leaves = reached < len(readers) or problem.entries[q].leaves
-            costs = labels.costs + (self.fetched(q, labels, held) if q else 0.0) + self.moved(
-                0.0 if q else problem.sizes[0], problem.sizes[q] * bool(leaves and q), 0.0 if q else problem.sizes[0])
-            code = np.full((len(memory), 1 if readers else 0), self.code(place if reached else 0, reached))
-            found.append(_Labels(np.concatenate([labels.open, code], axis=1), labels.stay, memory, labels.weights,
-                                 costs, labels.parent, np.full(len(memory), size)).take(
-                                     memory <= problem.memory_bytes))
-        return _Labels.joined(found)
-
-    def pruned(self, labels: _Labels, q: int) -> _Labels:
-        """Return the plans that may still become best: below what is known, and no other is as good in all."""
-        from tilewright.fusion.microbatch.kernels import undominated  # noqa: PLC0415  (Numba loads late)
-
-        filter_: Any = undominated
-        known = min(self.known, float(self.ends[-2]))
-        labels = labels.take((labels.costs + self.togo[q + 1]).max(axis=1) < known * (1 - SLACK))
-        if not len(labels.memory):
-            return labels
-        reached, places = self.told(labels.open)
-        # A smaller place is a larger micro-batch: nothing that follows runs more often.
-        _, keys = np.unique(np.column_stack([reached, places > 0, labels.stay]), axis=0, return_inverse=True)
-        values = np.column_stack([labels.memory, labels.costs, labels.weights, places]).astype(np.float64)
-        order = np.lexsort((*values.T[::-1], keys.ravel()))
-        found = np.zeros(len(order), dtype=bool)
-        filter_(np.ascontiguousarray(keys.ravel()[order]), np.ascontiguousarray(values[order]), found)
-        return labels.take(order[found])
-
-    def plan(self, last: int) -> Ints:
-        """Return the best strategy ``(1, N + 1)``, from its end."""
-        found, q = self.problem.unfused, last
-        while q >= 0:
-            at, q = int(self.closing[q]), q - 1
-            while at >= 0:
-                found[0, q] = self.kept[q].size[at]
-                at, q = int(self.kept[q].parent[at]), q - 1
+    def plan(self, path: list[tuple[int, int]]) -> Ints:
+        """Return the strategy ``(1, N + 1)`` of groups that are known."""
+        found = self.problem.unfused
+        for group in path:
+            found[0, group[0]:group[1]] = self.found.get(group, self.sizes[-1])
         return found
 
 
-def _scales(problem: MicroBatchProblem) -> Floats:
-    """Return what a byte read, a byte written, a byte on chip and a cycle of compute cost by each term ``(4, 3)``."""
-    off, on, read, write, pass_, compute, leakage = problem.rates.tolist()
-    times: Floats = np.array([[0, off, 0], [0, off, 0], [0, 0, on], [1, 0, 0]])
-    if problem.objective == "energy":
-        found: Floats = leakage * times + np.array([read, write, pass_, compute])[:, None]
-        return found if leakage > 0 else found[:, :1]
-    reads = np.array([problem.sizes[list(entry.reads)].sum() for entry in problem.entries])
-    passing = (reads + problem.sizes + problem.batch * problem.weights) * on
-    passing[1] += passing[0]
-    return times[:, :2] if np.all(passing[1:] <= problem.cycles[1:]) else times
+def _undominated(labels: _Labels) -> _Labels:
+    """Return the labels that no other one is as good as in memory, bytes and all micro-batches that are held."""
+    from tilewright.fusion.microbatch.kernels import undominated  # noqa: PLC0415  (Numba loads late)
+
+    filter_: Any = undominated
+    values = np.column_stack([labels.memory, labels.extra, labels.places]).astype(np.float64)
+    order = np.lexsort(values.T[::-1])
+    kept = np.zeros(len(order), dtype=bool)
+    filter_(np.ascontiguousarray(values[order]), kept)
+    return labels.take(order[kept])
 
 
-def _togo(problem: MicroBatchProblem, scales: Floats) -> Floats:
-    """Return by each term what all entries from each on cost at least ``(N + 2, 3)``, whatever came before."""
-    leaving = np.array([entry.leaves for entry in problem.entries]) * problem.sizes
-    forced = forced_bytes(problem)[:, None] * np.minimum(scales[0], scales[1])
-    passing = problem.sizes + problem.weights + [problem.sizes[list(entry.reads)].sum() for entry in problem.entries]
-    passing[0] = 0.0
-    each = (problem.weights[:, None] * scales[0] + leaving[:, None] * scales[1] + passing[:, None] * scales[2]
-            + problem.cycles[:, None] * scales[3] + forced)
-    return np.concatenate([np.cumsum(each[::-1], axis=0)[::-1], np.zeros((1, scales.shape[1]))])
+def _costs(problem: MicroBatchProblem, told: Floats) -> tuple[Floats, Floats]:
+    """Return the objective of groups by what limits them ``(3, n, n)``, and what a byte that comes again adds ``(3)``.
+
+    The objective of a group is the largest of the three.
+    """
+    off, on, read, _, pass_, _, leakage = problem.rates.tolist()
+    terms, slopes = np.moveaxis(told[:, :, 3:6], 2, 0), np.array([0.0, off, on])
+    if problem.objective == "latency":
+        return terms, slopes
+    alone = told[:, :, ENERGY] - leakage * told[:, :, LATENCY]
+    return alone + leakage * terms, read + pass_ + leakage * slopes

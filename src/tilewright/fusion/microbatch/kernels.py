@@ -132,16 +132,59 @@ def repair_plans(plans, batch, tiles, memory):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def undominated(keys, values, found):
-    """Set in ``found`` ``(l)`` which rows no other one of the same key is at least as good as, in all of its values.
+def group_table(batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held, weight_bytes,
+                rates, figures):
+    """Fill ``figures`` ``(n, n, FIGURES)`` of the groups from an entry to another whose weights come once."""
+    plan = np.full(len(tiles), batch)
+    for first in range(len(tiles)):
+        for last in range(first, len(tiles)):
+            plan[last] = -1
+            measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
+                          held_starts, held, weight_bytes, rates, figures[first, last])
+            plan[last] = batch
 
-    Rows ``(l)`` and ``(l, v)`` are sorted by key, then by their values; of equal ones the first is kept.
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def group_rest(first, last, price, tiles, weights, reach, sizes, runs, pairs, found):
+    """Fill ``found`` ``(last + 1, s, s)``: what entries from each on cost at least, in bytes that come again.
+
+    A byte of memory costs its price. ``found[q, a, c]`` is where micro-batch ``a`` of ``sizes`` ``(s)``, which fall,
+    holds the result before ``q``, and ``c`` the one that is held for longest besides, if ``pairs`` are told apart; 0
+    where none does. Other results hold nothing, so that it is a bound. ``reach`` ``(n)`` are the last readers.
     """
-    front = np.empty(len(keys), np.int64)
+    count = len(sizes)
+    besides = np.full(last + 1, -1)
+    for q in range(first, last + 1):
+        for p in range(first, q - 1):
+            if pairs and reach[p] >= q and (besides[q] < 0 or reach[p] > reach[besides[q]]):
+                besides[q] = p
+    for q in range(last, first - 1, -1):
+        held = count if q > first and reach[q - 1] >= q else 1
+        for a in range(held):
+            for c in range(count if besides[q] >= 0 else 1):
+                least = max(a, c)
+                if q == last:
+                    found[q, a, c] = weights[q] * (runs[least] - 1)
+                    continue
+                best = np.inf
+                for own in range(count):
+                    after = a if besides[q + 1] == q - 1 else c if besides[q + 1] >= 0 else 0
+                    cost = weights[q] * (runs[max(least, own)] - 1) + price * tiles[q] * sizes[own]
+                    best = min(best, cost + found[q + 1, own if reach[q] > q else 0, after])
+                found[q, a, c] = best
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def undominated(values, found):
+    """Set in ``found`` ``(l)`` which rows ``(l, v)`` no other one is at least as good as, in all of its values.
+
+    They are sorted by their values; of equal ones the first is kept.
+    """
+    front = np.empty(len(values), np.int64)
     count = 0
-    for i in range(len(keys)):
-        if i > 0 and keys[i] != keys[i - 1]:
-            count = 0
+    for i in range(len(values)):
         worse = False
         for j in range(count):
             worse = True

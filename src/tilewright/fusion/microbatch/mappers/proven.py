@@ -30,11 +30,10 @@ class Exact(Resumable):
         session.ended = True
         if (session.best == session.nothing).all() and session.value <= session.least * (1 + SAME):
             return
-        best, proven = best_strategy(session.problem, session.value, lambda: not (
+        best, least = best_strategy(session.problem, session.value, lambda: not (
             session.stop.is_set() or session.used_seconds >= (session.seconds or inf)))
         if best is not None:
             score = float(session.score(best)[0])
             if score <= session.value * (1 + SAME):
                 session.value, session.best = score, best
-        if proven:
-            session.floor = session.value
+        session.floor = min(least, session.value)
