@@ -23,7 +23,26 @@ if TYPE_CHECKING:
     from tilewright.cost.sparse.model import SparseModel, cost_model
     from tilewright.cost.systolic.counts import systolic_counts, systolic_runtime
     from tilewright.cost.systolic.layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
+    from tilewright.cost.systolic.partitions import (
+        BestConfigurations,
+        PartitionedCounts,
+        best_configurations,
+        partitioned_counts,
+        partitioned_cycles,
+    )
     from tilewright.cost.systolic.products import SystolicProduct
+    from tilewright.cost.systolic.reconfigurable import (
+        ARRAY_SPACES,
+        DRAM_MEMORIES,
+        RECONFIGURABLE_ARRAYS,
+        SAGAR,
+        STALL_FREE,
+        SUMMATIONS,
+        ArrayConfiguration,
+        PartitionEffects,
+        ReconfigurableArray,
+        reconfigurable_array,
+    )
     from tilewright.cost.systolic.records import (
         SCALE_SIM,
         SCALE_SIM_PAPER,
@@ -44,17 +63,25 @@ if TYPE_CHECKING:
     from tilewright.cost.vector import UNIT, VectorModel, VectorShare, VectorWork, vector_shares, vector_work
 
 __all__ = [
+    "ARRAY_SPACES",
     "COMPUTE",
+    "DRAM_MEMORIES",
     "ENERGY",
     "NOTHING",
+    "RECONFIGURABLE_ARRAYS",
+    "SAGAR",
     "SCALE_SIM",
     "SCALE_SIM_PAPER",
+    "STALL_FREE",
+    "SUMMATIONS",
     "SYSTOLIC_ASSUMPTIONS",
     "SYSTOLIC_CONVENTIONS",
     "SYSTOLIC_DATAFLOWS",
     "SYSTOLIC_RESTING",
     "SYSTOLIC_RULES",
     "UNIT",
+    "ArrayConfiguration",
+    "BestConfigurations",
     "BoundBatch",
     "Columns",
     "Cost",
@@ -73,6 +100,9 @@ __all__ = [
     "MemoryTraffic",
     "Needs",
     "NetworkModel",
+    "PartitionEffects",
+    "PartitionedCounts",
+    "ReconfigurableArray",
     "Relief",
     "Roofline",
     "RoundLatency",
@@ -90,6 +120,7 @@ __all__ = [
     "VectorModel",
     "VectorShare",
     "VectorWork",
+    "best_configurations",
     "best_of_box",
     "box_bounds",
     "compile_aside",
@@ -106,6 +137,9 @@ __all__ = [
     "limits_of",
     "network_sum",
     "outermost_bytes",
+    "partitioned_counts",
+    "partitioned_cycles",
+    "reconfigurable_array",
     "relief",
     "roofline",
     "round_latency",

@@ -1,0 +1,321 @@
+"""Compiled counts of products on sub-arrays: products ``p``, configurations ``c``.
+
+All that is compiled stands in this file: what is kept of a kernel does not notice changes in another. Dataflows are 0
+(outputs rest), 1 (weights) and 2 (inputs). Along an axis, blocks of ``ceil(size / parts)`` go to the parts; the last
+one that has any may have less, further ones have nothing.
+"""
+# ruff: noqa: PLR0913, PLR0917  (numbers as arguments compile fastest)
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tilewright.base import kept
+
+Words = NDArray[np.int64]
+
+FIGURES = ("cycles", "compute_cycles", "input_reads", "weight_reads", "output_writes", "output_reads", "dram_reads",
+           "dram_writes", "active_partitions")
+"""What is counted of a product on a configuration, in this order."""
+
+
+class Rules(NamedTuple):
+    """What is modelled, as compiled code takes it: effects, then conventions, then the machine's numbers.
+
+    Parameters
+    ----------
+    summation
+        0 free, 1 tree, 2 banks.
+    dram
+        0 off, 1 whole, 2 replicated.
+    plane_rows, plane_columns
+        In units; for stages of bypass links.
+    memory_words
+        Of each memory, both halves.
+    dram_rate
+        Words a cycle; 0: any number.
+    """
+
+    bypass: bool
+    summation: int
+    ports: bool
+    collation: bool
+    dram: int
+    whole_folds: bool
+    shifted_outputs: bool
+    last_cycle_index: bool
+    side_writes: bool
+    unread_partial_sums: bool
+    cell: int
+    banks: int
+    memory_words: int
+    cells_per_stage: int
+    plane_rows: int
+    plane_columns: int
+    dram_rate: float
+
+
+class Split(NamedTuple):
+    """An axis of a product, split over parts whose arrays have ``side`` elements along it.
+
+    Parameters
+    ----------
+    block, rest
+        Size of each of ``whole`` parts, and of one more (0: there is none).
+    folds, rest_folds
+        Of a whole part and of the one more.
+    """
+
+    side: int
+    block: int
+    whole: int
+    rest: int
+    folds: int
+    rest_folds: int
+
+
+@njit(nogil=True, inline="always")
+def split(size: int, parts: int, side: int) -> Split:
+    """Return how an axis falls apart."""
+    block = (size + parts - 1) // parts
+    whole = size // block
+    rest = size - whole * block
+    return Split(side, block, whole, rest, (block + side - 1) // side, (rest + side - 1) // side)
+
+
+@njit(nogil=True, inline="always")
+def cycles_of(down: int, across: int, streamed: int, row_folds: int, column_folds: int, rows: int, columns: int,
+              flow: int, rules: Rules) -> int:
+    """Return the cycles of one sub-array with ``down`` x ``across`` of a product, as `systolic_runtime` does."""
+    folds = row_folds * column_folds
+    used = folds * (rows + columns) if rules.whole_folds else column_folds * down + row_folds * across
+    cycles = folds * (streamed - 2 + (rows if flow else 0)) + used
+    if rules.shifted_outputs and not flow:
+        cycles += folds * rows
+    return cycles - 1 if rules.last_cycle_index else cycles
+
+
+@kept
+@njit(nogil=True)
+def least_stall_free(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Words, rules: Rules,
+                     best: Words, cycles: Words, equals: Words) -> None:
+    """Find each product's best configuration where all effects are off; further arguments as for `least`.
+
+    Folds and sizes along an axis depend on one size of the product and one pair of side and parts: they are tabled.
+
+    Parameters
+    ----------
+    pairs
+        ``(u, 2)``: side, parts.
+    lines
+        ``(c, 2)``: the pair of a configuration's rows, and of its columns.
+    """
+    kinds, count = pairs.shape[0], entries.shape[0]
+    blocks = np.empty((3, kinds), np.int64)
+    folds = np.empty((3, kinds), np.int64)
+    found = np.empty(count, np.int64)
+    for product in range(products.shape[0]):
+        sizes = products[product]
+        for axis in range(3):
+            for kind in range(kinds):
+                block = (sizes[axis] + pairs[kind, 1] - 1) // pairs[kind, 1]
+                blocks[axis, kind] = block
+                folds[axis, kind] = (block + pairs[kind, 0] - 1) // pairs[kind, 0]
+        for index in range(count):
+            flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
+            down, across = 2 if flow else 0, 0 if flow == 2 else 1
+            found[index] = cycles_of(blocks[down, row_line], blocks[across, column_line], sizes[3 - down - across],
+                                     folds[down, row_line], folds[across, column_line], entries[index, 0],
+                                     entries[index, 1], flow, rules)
+        choose(sizes, entries, ranks, rules, found, product, best, cycles, equals)
+
+
+@njit(nogil=True)
+def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Words, product: int, best: Words,
+           cycles: Words, equals: Words) -> None:
+    """Write down the best of one product: fewest cycles, then lowest rank, then fewest reads, then the first."""
+    least = found.min()
+    chosen, same, reads = -1, 0, -1
+    figures = np.empty(len(FIGURES), np.int64)
+    for index in range(found.shape[0]):
+        if found[index] != least:
+            continue
+        same += 1
+        if chosen < 0 or ranks[index] < ranks[chosen]:
+            chosen, reads = index, -1
+        elif ranks[index] == ranks[chosen]:
+            if reads < 0:
+                reads = reads_of(sizes, entries[chosen], rules, figures)
+            here = reads_of(sizes, entries[index], rules, figures)
+            if here < reads:
+                chosen, reads = index, here
+    best[product], cycles[product], equals[product] = chosen, least, same
+
+
+@njit(nogil=True, inline="always")
+def reads_of(sizes: Words, entry: Words, rules: Rules, figures: Words) -> int:
+    """Return the words that all three memories hand out."""
+    count_one(sizes[0], sizes[1], sizes[2], entry, rules, figures)
+    return int(figures[2] + figures[3] + figures[5])
+
+
+@kept
+@njit(nogil=True)
+def least(products: Words, entries: Words, ranks: Words, rules: Rules, best: Words, cycles: Words,
+          equals: Words) -> None:
+    """Find each product's best configuration under any rules.
+
+    Parameters
+    ----------
+    products
+        ``(p, 3)``: m, n, k.
+    entries
+        ``(c, 5)``: rows, columns, down, across, dataflow.
+    ranks
+        ``(c)``: which of those with equal cycles comes first.
+    best, cycles, equals
+        ``(p)``, written: the configuration, its cycles, how many have no more.
+    """
+    figures = np.empty(len(FIGURES), np.int64)
+    found = np.empty(entries.shape[0], np.int64)
+    for product in range(products.shape[0]):
+        sizes = products[product]
+        for index in range(entries.shape[0]):
+            count_one(sizes[0], sizes[1], sizes[2], entries[index], rules, figures)
+            found[index] = figures[0]
+        choose(sizes, entries, ranks, rules, found, product, best, cycles, equals)
+
+
+@kept
+@njit(nogil=True)
+def count_all(products: Words, entries: Words, rules: Rules, figures: Words) -> None:
+    """Write all figures of all products on all configurations into ``figures`` ``(p, c, figure)``."""
+    for product in range(products.shape[0]):
+        m, n, k = products[product]
+        for index in range(entries.shape[0]):
+            count_one(m, n, k, entries[index], rules, figures[product, index])
+
+
+@njit(nogil=True)
+def count_one(m: int, n: int, k: int, entry: Words, rules: Rules, figures: Words) -> None:
+    """Write the `FIGURES` of one product on one configuration."""
+    flow = entry[4]
+    down = split(m if flow == 0 else k, entry[2], entry[0])
+    across = split(m if flow == 2 else n, entry[3], entry[1])
+    streamed = k if flow == 0 else (m if flow == 1 else n)
+    used_down, used_across = down.whole + (down.rest > 0), across.whole + (across.rest > 0)
+    compute = cycles_of(down.block, across.block, streamed, down.folds, across.folds, down.side, across.side, flow,
+                        rules)
+    row_folds = down.whole * down.folds + down.rest_folds
+    column_folds = across.whole * across.folds + across.rest_folds
+    read_rows = down.folds if rules.collation else row_folds
+    read_columns = across.folds if rules.collation else column_folds
+    figures[1] = compute
+    figures[2] = m * k * (1 if flow == 2 else read_columns)
+    figures[3] = n * k * (1 if flow == 1 else (read_rows if flow == 0 else read_columns))
+    merged = rules.summation == TREE
+    written = 1 if flow == 0 else (down.folds if merged else row_folds)
+    begun = 1 if flow == 0 or merged else used_down
+    figures[4] = m * n * written
+    if rules.side_writes and flow == 0:
+        figures[4] += row_folds * column_folds * (down.side + across.side)
+    figures[5] = 0 if rules.unread_partial_sums else m * n * (written - begun)
+    steady = compute
+    if rules.ports:
+        for words in (figures[2], figures[3], figures[4] + figures[5]):
+            steady = max(steady, (words + rules.banks - 1) // rules.banks)
+    figures[6] = figures[7] = 0
+    if rules.dram:
+        figures[6], figures[7] = moved(m, n, k, flow, down, across, streamed, entry[2] * entry[3], rules)
+        if rules.dram_rate > 0.0:
+            steady = max(steady, int(np.ceil((figures[6] + figures[7]) / rules.dram_rate)))
+    figures[0] = steady + ends(m * n, flow, used_down, entry, rules, figures)
+    figures[8] = used_down * used_across
+
+
+TREE, BANKS = 1, 2
+WHOLE, REPLICATED = 1, 2
+
+
+@njit(nogil=True, inline="always")
+def ends(outputs: int, flow: int, used_down: int, entry: Words, rules: Rules, figures: Words) -> int:
+    """Return the cycles before and after a run that nothing overlaps, and count the pass that adds sums in banks."""
+    cycles = 0
+    if rules.bypass:
+        for place, plane in ((0, rules.plane_rows), (1, rules.plane_columns)):
+            cycles += max(plane - entry[place], 0) // rules.cell // rules.cells_per_stage
+    if flow == 0 or used_down == 1:
+        return cycles
+    if rules.summation == TREE:
+        reach = 1
+        while reach < used_down:
+            reach, cycles = reach * 2, cycles + 1
+    elif rules.summation == BANKS:
+        figures[4] += outputs
+        figures[5] += outputs * used_down
+        cycles += (outputs * (used_down + 1) + rules.banks - 1) // rules.banks
+    return cycles
+
+
+@njit(nogil=True)
+def moved(m: int, n: int, k: int, flow: int, down: Split, across: Split, streamed: int, partitions: int,
+          rules: Rules) -> tuple[int, int]:
+    """Return the words that come from DRAM, and that go there, by the rules of `tilewright.cost.systolic.traffic`.
+
+    Memories that are whole serve all sub-arrays in step: fold by fold, as one array that is as wide as all of them.
+    """
+    used_down = down.whole + (down.rest > 0)
+    copies = used_down if rules.summation == BANKS and flow else 1
+    row_folds = down.whole * down.folds + down.rest_folds
+    come, gone = 0, m * n
+    if rules.dram == WHOLE:
+        half = rules.memory_words // 2
+        operands, partial = tile_words(across.block, across.whole, across.rest, m if flow == 0 else k, down.folds,
+                                       across.side, across.folds, streamed, flow, half, copies)
+        again = partial * (row_folds if copies > 1 else down.folds - 1)
+        return operands + again, gone + again
+    half = rules.memory_words // partitions // 2
+    for height, row_parts, rows_folded in ((down.block, down.whole, down.folds), (down.rest, 1, down.rest_folds)):
+        for width, parts, folded in ((across.block, across.whole, across.folds), (across.rest, 1, across.rest_folds)):
+            if height and width:
+                operands, partial = tile_words(width, 1, 0, height, rows_folded, across.side, folded, streamed, flow,
+                                               half, 1)
+                again = partial * (rows_folded - 1)
+                come += row_parts * parts * (operands + again)
+                gone += row_parts * parts * again
+    if copies > 1:
+        come, gone = come + m * n * copies, gone + m * n * copies
+    return come, gone
+
+
+@njit(nogil=True)
+def tile_words(block: int, whole: int, rest: int, height: int, row_folds: int, side: int, column_folds: int,
+               streamed: int, flow: int, half: int, copies: int) -> tuple[int, int]:
+    """Return the words of operands that come, and the outputs whose partial sums leave with every fold.
+
+    Parameters
+    ----------
+    block, whole, rest
+        Columns of the ``whole`` parts that share the memory, and of one more.
+    height
+        Of the product along rows.
+    half
+        Words of a memory's half in use.
+    copies
+        Partial sums held of each output.
+    """
+    width = block * whole + rest
+    streaming = height * streamed
+    come = streaming * (1 if streaming <= half else column_folds) + width * (height if flow else streamed)
+    if flow and row_folds == 1 and copies == 1:
+        return come, 0
+    leaving = 0
+    for fold in range(column_folds):
+        words = streamed * (whole * min(side, block - fold * side) + max(0, min(side, rest - fold * side)))
+        if words * copies > half:
+            leaving += words
+    if flow == 0:
+        return come + leaving * (row_folds - 1), 0
+    return come, leaving

@@ -1,0 +1,193 @@
+"""Matrix products on reconfigurable arrays: cycles, accesses and traffic of every configuration, and the best.
+
+A product's rows and columns (what lies along those of the array) are split over sub-arrays in blocks of one size, of
+which the last has what is left; what streams is not. Sub-arrays keep step, fold by fold, so that the one with the
+largest block tells the cycles. Products ``p``, configurations ``c``.
+
+Samajdar et al., "Learning Flexible GEMM Accelerator Configuration and Mapping-space using ML" (arXiv 2101.04799); the
+split is that of Samajdar et al., "A Systematic Methodology for Characterizing Scalability of DNN Accelerators using
+SCALE-Sim" (ISPASS 2020), with edges counted exactly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tilewright.base import InputError, share
+from tilewright.cost.systolic.reconfigurable import (
+    DRAM_MEMORIES,
+    STALL_FREE,
+    SUMMATIONS,
+    ArrayConfiguration,
+    ConfigurationTable,
+    PartitionEffects,
+    ReconfigurableArray,
+)
+from tilewright.cost.systolic.records import SYSTOLIC_RULES, Real, SystolicConventions, Whole
+
+if TYPE_CHECKING:
+    from tilewright.cost.systolic.partition_kernels import Rules
+
+_CHUNK = 4096
+_LARGEST = 2.0**61
+
+
+@dataclass(frozen=True)
+class PartitionedCounts:
+    """What products take on configurations: arrays ``(p, c)``.
+
+    Parameters
+    ----------
+    cycles
+        In all; where all effects are off these are ``compute_cycles``.
+    compute_cycles
+        Of the sub-array with the largest block, waiting for nothing.
+    input_reads, weight_reads, output_writes, output_reads
+        Words between the memories and the sub-arrays.
+    dram_reads, dram_writes
+        Words between DRAM and the memories; 0 where that is not modelled.
+    active_partitions
+        Sub-arrays that have work.
+    macs
+        ``(p, 1)``.
+    utilization
+        Multiply-accumulates over cycles and units of all sub-arrays.
+    """
+
+    cycles: Whole
+    compute_cycles: Whole
+    input_reads: Whole
+    weight_reads: Whole
+    output_writes: Whole
+    output_reads: Whole
+    dram_reads: Whole
+    dram_writes: Whole
+    active_partitions: Whole
+    macs: Whole
+    utilization: Real
+
+    @property
+    def sram_reads(self) -> Whole:
+        """Words that all three memories hand out."""
+        return self.input_reads + self.weight_reads + self.output_reads
+
+
+@dataclass(frozen=True)
+class BestConfigurations:
+    """The best configuration of each of ``p`` products.
+
+    Parameters
+    ----------
+    index
+        Its place among the configurations given. Among those with the fewest cycles: the fewest partitions, then os,
+        ws, is, then the fewest words that memories hand out, then `ArrayConfiguration.order`.
+    cycles
+        What it takes.
+    equals
+        How many configurations take no more.
+    """
+
+    index: Whole
+    cycles: Whole
+    equals: Whole
+
+
+def partitioned_counts(products: ArrayLike, configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,
+                       effects: PartitionEffects = STALL_FREE,
+                       conventions: SystolicConventions = SYSTOLIC_RULES) -> PartitionedCounts:
+    """Return all figures of products ``(p, 3)``, each m, n, k, on configurations of an array.
+
+    Raises
+    ------
+    InputError
+        If a size is no positive integer, a count would need more than 61 bits, there is no configuration, one has
+        other units than the array, or a convention is about DRAM, which is counted by our rules alone.
+
+    Examples
+    --------
+    >>> from tilewright.cost import SAGAR, ArrayConfiguration
+    >>> fig3 = [ArrayConfiguration(side, side, 128 // side, 128 // side, "os") for side in (128, 32, 4)]
+    >>> partitioned_counts([(256, 256, 64)], fig3, SAGAR).cycles.tolist()
+    [[1272, 504, 280]]
+    """
+    from tilewright.cost.systolic.partition_kernels import FIGURES, count_all  # noqa: PLC0415  (Numba loads late)
+
+    sizes = _checked(products, configurations, array)
+    table = ConfigurationTable.of(configurations)
+    figures = np.empty((len(sizes), len(configurations), len(FIGURES)), dtype=np.int64)
+    count_all(sizes, table.entries, _rules(array, effects, conventions), figures)
+    macs = sizes.prod(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        utilization = macs / (figures[..., 0] * array.macs)
+    named = {name: figures[..., index] for index, name in enumerate(FIGURES)}
+    return PartitionedCounts(**named, macs=macs, utilization=utilization)
+
+
+def partitioned_cycles(products: ArrayLike, configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,
+                       effects: PartitionEffects = STALL_FREE) -> Whole:
+    """Return cycles ``(p, c)``; arguments and errors as for `partitioned_counts`."""
+    return partitioned_counts(products, configurations, array, effects).cycles
+
+
+def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, of what, by which rules)
+                        configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,
+                        effects: PartitionEffects = STALL_FREE,
+                        conventions: SystolicConventions = SYSTOLIC_RULES, *, threads: int = 1) -> BestConfigurations:
+    """Return the best configuration of each product; the result is the same for any number of threads.
+
+    Other arguments and errors as for `partitioned_counts`; no table of products by configurations is made.
+    """
+    from tilewright.cost.systolic.partition_kernels import least, least_stall_free  # noqa: PLC0415  (as above)
+
+    sizes = _checked(products, configurations, array)
+    order = np.array(sorted(range(len(configurations)), key=lambda one: configurations[one].order), dtype=np.int64)
+    table = ConfigurationTable.of([configurations[one] for one in order])
+    rules = _rules(array, effects, conventions)
+    best, cycles, equals = np.empty((3, len(sizes)), dtype=np.int64)
+
+    def some(first: int) -> None:
+        part = slice(first, first + _CHUNK)
+        written = best[part], cycles[part], equals[part]
+        if effects == STALL_FREE:
+            least_stall_free(sizes[part], table.entries, *table.lines, table.ranks, rules, *written)
+        else:
+            least(sizes[part], table.entries, table.ranks, rules, *written)
+
+    share(some, range(0, len(sizes), _CHUNK), threads)
+    return BestConfigurations(order[best], cycles, equals)
+
+
+def _rules(array: ReconfigurableArray, effects: PartitionEffects, conventions: SystolicConventions) -> "Rules":
+    from tilewright.cost.systolic.partition_kernels import Rules  # noqa: PLC0415  (as above)
+
+    apart = {"partial_sums_leave", "hundredth_sets", "reach_beyond"} & set(conventions.made)
+    if apart and effects.dram != "off":
+        raise InputError("conventions", "must be ours where words of DRAM are counted on sub-arrays", sorted(apart))
+    return Rules(effects.bypass, SUMMATIONS.index(effects.summation), effects.ports, effects.collation,
+                 DRAM_MEMORIES.index(effects.dram), conventions.whole_folds, conventions.shifted_outputs,
+                 conventions.last_cycle_index, conventions.side_writes, conventions.unread_partial_sums, array.cell,
+                 array.banks, array.banks * array.bank_words, array.cells_per_stage, *array.plane,
+                 float(array.dram_words_per_cycle or 0.0))
+
+
+def _checked(products: ArrayLike, configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray) -> Whole:
+    """Return products as integers ``(p, 3)``."""
+    given = np.asarray(products)
+    if given.ndim != 2 or given.shape[1] != 3 or given.dtype.kind not in "iu" or (given < 1).any():
+        raise InputError("products", "must be rows of three positive integers, m, n and k",
+                         given.tolist() if given.size < 10 else f"{given.shape} of {given.dtype}")
+    if not configurations:
+        raise InputError("configurations", "must be one or more", "none")
+    for one in configurations:
+        if one.macs != array.macs:
+            raise InputError("configuration", f"must have the {array.macs} units of the array", f"{one.macs} ({one})")
+    side = max(max(one.rows, one.columns) for one in configurations)
+    parts = max(one.partitions for one in configurations)
+    m, n, k = (float(size) + 2 * side for size in given.max(axis=0, initial=1))
+    if m * n * k * 4 >= _LARGEST or m * n * parts * 4 >= _LARGEST:
+        raise InputError("products", "must be small enough for counts of at most 61 bits", given.max(axis=0).tolist(),
+                         "Split the product")
+    return np.ascontiguousarray(given, dtype=np.int64)
