@@ -136,7 +136,7 @@ def test_the_picture_of_the_rooms_is_drawn_from_the_imports():
 def test_the_fast_lane_names_what_there_is():
     for line in (ROOT / "tests/fast.txt").read_text(encoding="utf-8").splitlines():
         place = line.split("=")[-1].split("::")[0]
-        assert list(ROOT.glob(place.removeprefix("*/"))) or list(ROOT.glob(f"*{place}")) or line == "-n=2", line
+        assert line == "-n=2" or list(ROOT.glob(place.replace("*/", "tests/", 1))), line
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/notebooks").glob("*.md")), ids=lambda path: path.stem)
