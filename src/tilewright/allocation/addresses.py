@@ -87,7 +87,7 @@ def jointly(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]], seconds
     from ortools.sat.python import cp_model  # noqa: PLC0415  (an extra)
 
     model, begins = cp_model.CpModel(), np.cumsum([0, *(pad.capacity_bytes for pad in problem.pads)]).tolist()
-    runs = [(tensor, first, last) for tensor in range(len(problem.tensors)) for first, last in stretches(tensor, sets)]
+    runs = sorted((tensor, first, last) for first, last, tensor in stretches(sets))
     places, across, along = [], [], []
     for tensor, first, last in runs:
         pads = [pad for pad, one in enumerate(problem.pads) if problem.rooms[tensor][pad] <= one.capacity_bytes and all(

@@ -1,6 +1,6 @@
 """Plans found by rules of thumb: those of the literature, and what proofs begin from."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -22,7 +22,7 @@ def naive(problem: ResidencyProblem, prices: Prices) -> tuple[Stay, ...]:
     places = {"inputs": 0, "weights": min(1, last), "outputs": last}
     for at, step in enumerate(problem.steps):
         for tensor, pad in (packed(problem, at, step.touches, {
-                one: places[problem.role(one, at)] for one in step.touches}) or {}).items():
+                one: places[problem.role(one, at)] for one in step.touches}, sure=True) or {}).items():
             held[tensor, at] = pad
     return stays_of(problem, held, np.ones(held.shape, dtype=np.bool_))
 
@@ -57,7 +57,7 @@ def placed(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]]) -> Held:
     for at, tensors in enumerate(sets):
         before = {one: int(held[one, at - 1]) for one in tensors if at and held[one, at - 1] != AWAY}
         chosen = (packed(problem, at, tensors, before, before) or packed(problem, at, tensors, before)
-                  or packed(problem, at, tensors))
+                  or packed(problem, at, tensors, sure=True))
         assert chosen is not None
         for tensor, pad in chosen.items():
             held[tensor, at] = pad
@@ -66,8 +66,7 @@ def placed(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]]) -> Held:
 
 def _unmoved(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]]) -> Held | None:
     """Return one scratchpad for each stretch of steps in which a tensor is held; None where the search ends without."""
-    runs = [(first, last, tensor) for tensor in range(len(problem.tensors)) for first, last in stretches(tensor, sets)]
-    runs.sort(key=lambda run: (run[0], -problem.tensors[run[2]].size_bytes))
+    runs = sorted(stretches(sets), key=lambda run: (run[0], -problem.tensors[run[2]].size_bytes, run[2]))
     left = np.array([[pad.capacity_bytes] * len(problem.steps) for pad in problem.pads], dtype=np.int64)
     options = [tuple(pad for pad in range(len(problem.pads))
                      if all(pad in problem.pads_of(tensor, at) for at in range(first, last + 1)))
@@ -103,11 +102,13 @@ def _unmoved(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]]) -> Hel
     return held
 
 
-def stretches(tensor: int, sets: Sequence[AbstractSet[int]]) -> list[tuple[int, int]]:
-    """Return the first and last steps of the stretches in which a tensor is held."""
-    steps = [at for at, held in enumerate(sets) if tensor in held]
-    ends = [at for at in steps if at + 1 not in steps]
-    return list(zip([at for at in steps if at - 1 not in steps], ends, strict=True))
+def stretches(sets: Sequence[AbstractSet[int]]) -> Iterator[tuple[int, int, int]]:
+    """Give the first and last steps of the stretches in which tensors are held, and the tensor."""
+    begun: dict[int, int] = {}
+    for at, held in enumerate((*sets, frozenset[int]())):
+        for tensor in [one for one in begun if one not in held]:
+            yield begun.pop(tensor), at - 1, tensor
+        begun.update((one, at) for one in held if one not in begun)
 
 
 def _online(problem: ResidencyProblem, order: Callable[[int, int], tuple[float, ...]]) -> tuple[Stay, ...]:
@@ -121,7 +122,7 @@ def _online(problem: ResidencyProblem, order: Callable[[int, int], tuple[float, 
             here = {one: now[one] for one in (*idle, *step.touches) if one in now}
             chosen = packed(problem, at, {*idle, *step.touches}, here, {} if problem.moving else here)
             if chosen is None and not idle:
-                chosen = packed(problem, at, step.touches, here) or packed(problem, at, step.touches)
+                chosen = packed(problem, at, step.touches, here) or packed(problem, at, step.touches, sure=True)
                 assert chosen is not None
             elif chosen is None:
                 idle.pop()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -69,21 +70,37 @@ def in_order(problem: ResidencyProblem, order: Sequence[int]) -> ResidencyProble
 def _soonest_room(problem: ResidencyProblem, before: Sequence[frozenset[int]]) -> list[int]:
     """Return an order that takes of the steps that can come next the one that adds least to what lives."""
     left = [len(steps) for steps in problem.touches]
-    done: list[int] = []
-    while len(done) < len(problem.steps):
-        ready = [at for at in range(len(problem.steps)) if at not in done and before[at] <= set(done)]
+    waits, after = [len(steps) for steps in before], [list[int]() for _ in before]
+    for at, steps in enumerate(before):
+        for one in steps:
+            after[one].append(at)
 
-        def adds(at: int) -> tuple[int, int]:
-            step = problem.steps[at]
-            freed = sum(problem.tensors[one].size_bytes for one in step.touches if left[one] == 1)
-            made = sum(problem.tensors[one].size_bytes for one in step.touches
-                       if left[one] == len(problem.touches[one]))
-            return made - freed, at
+    def adds(at: int) -> tuple[int, int]:
+        step = problem.steps[at]
+        freed = sum(problem.tensors[one].size_bytes for one in step.touches if left[one] == 1)
+        made = sum(problem.tensors[one].size_bytes for one in step.touches
+                   if left[one] == len(problem.touches[one]))
+        return made - freed, at
 
-        done.append(min(ready, key=adds))
-        for one in problem.steps[done[-1]].touches:
+    ready = [adds(at) for at, count in enumerate(waits) if not count]
+    heapify(ready)
+    done: dict[int, None] = {}
+    while ready:
+        known = heappop(ready)
+        if known[1] in done or known != adds(known[1]):
+            continue
+        done[known[1]] = None
+        changed = set(after[known[1]])
+        for following in after[known[1]]:
+            waits[following] -= 1
+        for one in problem.steps[known[1]].touches:
+            if left[one] == len(problem.touches[one]) or left[one] == 2:
+                changed.update(problem.touches[one])
             left[one] -= 1
-    return done
+        for at in changed:
+            if not waits[at] and at not in done:
+                heappush(ready, adds(at))
+    return list(done)
 
 
 def _changed(order: list[int], before: Sequence[frozenset[int]], rng: np.random.Generator) -> list[int]:

@@ -19,7 +19,7 @@ _ROLE_NAMES: dict[str, tuple[Role, ...]] = {
     "any": ROLES}
 _FORM = "For example 3x128KB, or in=256KB,weights=512KB,out=256KB"
 MOST_PADS, MOST_SURE, MOST_PLACED = 16, 24, 500
-"""Scratchpads; tensors in a step for which all places are tried, and places that are tried for more of them."""
+"""Scratchpads; tensors in a step for which all places are tried where that is asked, and places tried otherwise."""
 _NOWHERE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -236,7 +236,7 @@ def _check_step(problem: ResidencyProblem, at: int, step: OperationStep) -> None
         if not problem.pads_of(tensor, at):
             raise InputError("--pads", f"must have one that may hold {problem.role(tensor, at)}",
                              ", ".join(pad.name for pad in problem.pads), f"{step.name} needs one")
-    if packed(problem, at, step.touches) is None:
+    if packed(problem, at, step.touches, sure=True) is None:
         held = problem.tensors
         sizes = ", ".join(f"{held[one].name} {held[one].size_bytes:,}" for one in step.touches)
         raise InputError(
@@ -247,11 +247,12 @@ def _check_step(problem: ResidencyProblem, at: int, step: OperationStep) -> None
 
 
 def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: Mapping[int, int] = _NOWHERE,
-           bound: Mapping[int, int] = _NOWHERE) -> dict[int, int] | None:
+           bound: Mapping[int, int] = _NOWHERE, *, sure: bool = False) -> dict[int, int] | None:
     """Return a scratchpad for each of some tensors during a step, so that all fit by size; None where none does.
 
     Depth first, the largest tensor first, each on the scratchpad that is wished for it before others; what is ``bound``
-    to one may be on no other. Of more than `MOST_SURE` tensors None also where a short search finds none.
+    to one may be on no other. None also where a short search finds none, unless it is to be ``sure`` of at most
+    `MOST_SURE` tensors.
     """
     may = {one: problem.pads_of(one, step) for one in tensors}
     may |= {one: tuple(pad for pad in pads if pad == bound[one]) for one, pads in may.items() if one in bound}
@@ -265,7 +266,7 @@ def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: M
         tries -= 1
         if at == len(order):
             return True
-        if tries < 0 and len(order) > MOST_SURE:
+        if tries < 0 and not (sure and len(order) <= MOST_SURE):
             return False
         one, tried = order[at], set[tuple[int, int]]()
         for pad in sorted(may[one], key=lambda pad: (pad != wish.get(one, -1), pad)):

@@ -37,7 +37,7 @@ class _Steps:
         """Whether tensors fit on scratchpads together in a step."""
         key = at, tensors
         if key not in self.known:
-            self.known[key] = packed(self.problem, at, tensors) is not None
+            self.known[key] = packed(self.problem, at, tensors, sure=True) is not None
         return self.known[key]
 
     def kept(self, at: int, idle: frozenset[int]) -> Iterator[frozenset[int]]:

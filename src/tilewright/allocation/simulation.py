@@ -1,15 +1,15 @@
 """A plan over time: DMA channels that run ahead of the compute as far as the addresses allow."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
 
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import DmaTransfer, Stay, transfers_of
 
 EventKind = Literal["compute", "load", "store", "move"]
+NONE = -1
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,52 @@ class SimulatedPlan:
     busy_cycles: int
 
 
-@dataclass
 class _Channel:
-    """What a DMA channel does when."""
+    """When a DMA channel is busy: stretches in order, with nothing between them that the least transfer fits into."""
 
-    number: int
-    taken: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(self, number: int, least: int) -> None:
+        self.number, self.least = number, least
+        self.starts: list[int] = []
+        self.ends: list[int] = []
 
     def earliest(self, ready: int, cycles: int) -> int:
         """Return when it has so many cycles free, from ``ready`` on."""
-        at = ready
-        for start, end in self.taken:
-            if start - at >= cycles:
-                break
-            at = max(at, end)
-        return at
+        at = bisect_right(self.ends, ready)
+        while at < len(self.starts) and self.starts[at] - ready < cycles:
+            ready = max(ready, self.ends[at])
+            at += 1
+        return ready
 
     def take(self, start: int, cycles: int) -> None:
-        self.taken.append((start, start + cycles))
-        self.taken.sort()
+        """Be busy for so many cycles that are free."""
+        low, end = bisect_left(self.starts, start), start + cycles
+        high = low
+        if low and start - self.ends[low - 1] < self.least:
+            low, start = low - 1, self.starts[low - 1]
+        if high < len(self.starts) and self.starts[high] - end < self.least:
+            high, end = high + 1, self.ends[high]
+        self.starts[low:high], self.ends[low:high] = [start], [end]
+
+
+class _Places:
+    """Which stay was the last on each address of a scratchpad; those before it have left before it came."""
+
+    def __init__(self) -> None:
+        self.lows: list[int] = [0]
+        self.stays: list[int] = [NONE]
+
+    def replace(self, low: int, high: int, stay: int) -> list[int]:
+        """Put a stay on a range of addresses; return those that were there."""
+        first = bisect_right(self.lows, low) - 1
+        end = bisect_left(self.lows, high)
+        before = self.stays[first:end]
+        kept = [(low, stay), (high, before[-1])]
+        if self.lows[first] < low:
+            kept.insert(0, (self.lows[first], before[0]))
+        if end < len(self.lows) and self.lows[end] == high:
+            kept.pop()
+        self.lows[first:end], self.stays[first:end] = ([one[part] for one in kept] for part in (0, 1))
+        return [one for one in before if one != NONE]
 
 
 def simulate(problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int = 1,
@@ -86,13 +113,15 @@ class _Run:
     def __init__(self, problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int,
                  overlap: bool) -> None:
         self.problem, self.stays, self.addresses, self.overlap = problem, stays, addresses, overlap
-        self.channels = [_Channel(number) for number in range(min(channels, 2 * len(stays) + 1))]
+        self.moved = transfers_of(problem, stays)
+        least = min((self._cycles(one) for one in self.moved), default=1)
+        self.channels = [_Channel(number, least) for number in range(min(channels, 2 * len(stays) + 1))]
         self.events: list[PlanEvent] = []
-        self.columns = np.array([(stay.pad, stay.last, low, low + problem.rooms[stay.tensor][stay.pad])
-                                 for stay, low in zip(stays, addresses, strict=True)], dtype=np.int64).reshape(-1, 4).T
+        self.places = [_Places() for _ in problem.pads]
         self.of: dict[int, list[int]] = {}
-        for place, stay in enumerate(stays):
-            self.of.setdefault(stay.tensor, []).append(place)
+        for place in sorted(range(len(stays)), key=lambda place: stays[place].first):
+            self.of.setdefault(stays[place].tensor, []).append(place)
+        self.firsts = {tensor: [stays[place].first for place in places] for tensor, places in self.of.items()}
         self.ends = [0] * (len(problem.steps) + 1)
         """By step: when the operation before it ended."""
         self.free = [0] * len(stays)
@@ -104,7 +133,7 @@ class _Run:
         """Run all of it."""
         before: dict[int, list[DmaTransfer]] = {}
         after: dict[int, list[DmaTransfer]] = {}
-        for one in transfers_of(self.problem, self.stays):
+        for one in self.moved:
             (after if one.kind == "store" else before).setdefault(one.step, []).append(one)
         stalls = []
         for at, step in enumerate(self.problem.steps):
@@ -127,19 +156,22 @@ class _Run:
         self.last = max(self.last, event.end)
 
     def _room(self, place: int) -> int:
-        """Return when the place of a stay is free."""
-        first, (pads, lasts, lows, highs) = self.stays[place].first, self.columns
-        before = np.flatnonzero((pads == pads[place]) & (lasts < first) & (lows < highs[place])
-                                & (lows[place] < highs))
-        return max((max(self.ends[self.stays[one].last + 1], self.free[one]) for one in before.tolist()), default=0)
+        """Return when the place of a stay is free, which is its own from then on."""
+        stay, low = self.stays[place], self.addresses[place]
+        before = self.places[stay.pad].replace(low, low + self.problem.rooms[stay.tensor][stay.pad], place)
+        return max((max(self.ends[self.stays[one].last + 1], self.free[one]) for one in before), default=0)
 
     def _at(self, tensor: int, step: int) -> int:
-        return next(place for place in self.of[tensor] if self.stays[place].first <= step <= self.stays[place].last)
+        """Return the stay of a tensor in a step."""
+        return self.of[tensor][bisect_right(self.firsts[tensor], step) - 1]
 
-    def _transfer(self, one: DmaTransfer, ready: int) -> int:
+    def _cycles(self, one: DmaTransfer) -> int:
         link = self.problem.across(one.origin, one.pad) if one.kind == "move" else self.problem.pads[one.pad].dram
         assert link is not None
-        cycles = link.cycles(one.bytes)
+        return link.cycles(one.bytes)
+
+    def _transfer(self, one: DmaTransfer, ready: int) -> int:
+        cycles = self._cycles(one)
         ready = ready if self.overlap else max(ready, self.last)
         channel = min(self.channels, key=lambda each: (each.earliest(ready, cycles), each.number))
         start = channel.earliest(ready, cycles)

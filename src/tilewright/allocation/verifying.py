@@ -80,10 +80,14 @@ def _room(plan: PlanRecord, stay: PlannedStay) -> int:
 
 def _lives(plan: PlanRecord) -> Iterator[PlanFault]:
     """Give stays outside the room of a scratchpad or the life of a tensor, and tensors in two places."""
+    touched: list[list[int]] = [[] for _ in plan.tensors]
+    for at, step in enumerate(plan.steps):
+        for one in (*step.reads, *step.writes):
+            touched[one].append(at)
     for stay in plan.residency:
         tensor, pad = plan.tensors[stay.tensor], plan.pads[stay.pad]
         where = f"{tensor.name} on {pad.name} from step {stay.first}"
-        uses = [at for at, step in enumerate(plan.steps) if stay.tensor in (*step.reads, *step.writes)]
+        uses = touched[stay.tensor]
         if not uses or stay.last > uses[-1] or (not tensor.outside and stay.first < uses[0]):
             yield PlanFault("stays are within the life of a tensor", where)
         if stay.address < 0 or stay.address + _room(plan, stay) * pad.word_bytes > pad.capacity_bytes:
@@ -115,6 +119,10 @@ class _Replay:
         self.versions = [0] * len(plan.tensors)
         self.main = [0 if tensor.outside else -1 for tensor in plan.tensors]
         """Version of each tensor that the main memory has; -1 for none."""
+        self.left: dict[int, PlannedStay] = {}
+        """Stays that ended with the step before."""
+        self.written: list[PlannedStay] = []
+        """Stays whose words were written in this step."""
 
     def _span(self, stay: PlannedStay) -> slice:
         begin = max(0, stay.address) // self.plan.pads[stay.pad].word_bytes
@@ -126,6 +134,15 @@ class _Replay:
 
     def _write(self, stay: PlannedStay, version: int) -> None:
         self.words[stay.pad][self._span(stay)] = self._tags(stay, version)
+        self.written.append(stay)
+
+    def _overwritten(self, here: dict[int, PlannedStay]) -> Iterator[PlannedStay]:
+        """Give what was written in this step, or shares words with that."""
+        spans = [(stay.pad, self._span(stay)) for stay in self.written]
+        for stay in here.values():
+            span = self._span(stay)
+            if any(pad == stay.pad and other.start < span.stop and span.start < other.stop for pad, other in spans):
+                yield stay
 
     def _holds(self, stay: PlannedStay) -> bool:
         found = self.words[stay.pad][self._span(stay)]
@@ -139,8 +156,16 @@ class _Replay:
         after: dict[int, list[PlannedTransfer]] = {}
         for one in plan.transfers:
             (after if one.kind == "store" else before).setdefault(one.step, []).append(one)
+        coming: dict[int, list[PlannedStay]] = {}
+        for stay in plan.residency:
+            coming.setdefault(stay.first, []).append(stay)
+        here: dict[int, PlannedStay] = {}
         for at in range(len(plan.steps)):
-            here = {stay.tensor: stay for stay in plan.residency if stay.first <= at <= stay.last}
+            self.left = {one: stay for one, stay in here.items() if stay.last == at - 1}
+            for one in self.left:
+                del here[one]
+            here.update((stay.tensor, stay) for stay in coming.get(at, ()))
+            self.written = []
             yield from self._arrive(at, here, before.get(at, []))
             yield from self._run(at, here)
             for one in after.get(at, []):
@@ -165,10 +190,9 @@ class _Replay:
         coming = [one for one in coming if one.tensor in here]
         for one in coming:
             if one.kind == "move":
-                left = [stay for stay in self.plan.residency if stay.tensor == one.tensor and stay.last == at - 1
-                        and stay.pad == one.origin]
+                left = self.left.get(one.tensor)
                 ways = self.plan.pads[one.origin].across, self.plan.pads[one.target].across
-                if not left or None in ways or not self._holds(left[0]):
+                if left is None or left.pad != one.origin or None in ways or not self._holds(left):
                     yield PlanFault("moves begin where a tensor is, and have a way", self._name(one.tensor, at))
             elif self.main[one.tensor] != self.versions[one.tensor]:
                 yield PlanFault("the main memory has what is loaded", self._name(one.tensor, at))
@@ -192,7 +216,7 @@ class _Replay:
             self.versions[one] += 1
             if one in here:
                 self._write(here[one], self.versions[one])
-        for stay in here.values():
+        for stay in self._overwritten(here):
             if not self._holds(stay):
                 yield PlanFault("what stays is not overwritten", self._name(stay.tensor, at))
 
