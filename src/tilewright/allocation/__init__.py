@@ -5,9 +5,9 @@ it moves; and what no plan can do with less of. It is checked by carrying it out
 """
 
 import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
-from tilewright.allocation.bounds import capacity_bound
+from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
 from tilewright.allocation.network import network_problem
-from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan, standing_bounds
+from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan
 from tilewright.allocation.order import in_order, predecessors, reordered
 from tilewright.allocation.problem import (
     Bus,
@@ -84,6 +84,7 @@ __all__ = [
     "read_pads",
     "read_plan",
     "reordered",
+    "role_bound",
     "simulate",
     "standing_bounds",
     "tally",

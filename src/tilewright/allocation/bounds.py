@@ -1,40 +1,105 @@
 """What no plan is below: what must be moved in any case, and what does not fit beside the operations of each step."""
 
+from collections.abc import Iterator
+from functools import cache
+
 from tilewright.allocation.problem import ResidencyProblem
+from tilewright.allocation.search import PlanSearch
 from tilewright.allocation.stays import Prices
+
+Gap = tuple[int, int, int]
+Group = frozenset[int]
+"""Scratchpads."""
+
+
+def standing_bounds(search: PlanSearch) -> None:
+    """Raise the bounds that every plan is held against, whichever way it is found."""
+    for name, bound in (("compulsory", search.prices.compulsory),
+                        ("roles", role_bound(search.problem, search.prices)),
+                        ("capacity", capacity_bound(search.problem, search.prices))):
+        search.raise_bound(name, bound)
+
+
+def role_bound(problem: ResidencyProblem, prices: Prices) -> int:
+    """Return the compulsory score and what must pass the main memory as no scratchpad may hold it for both of two uses.
+
+    It holds for every order of the operations, and for all ways to run them in tiles that touch the same words.
+    """
+    forced = _forced(problem)
+    stored = {(tensor, _version(problem, tensor, first)): prices.saving(tensor, first) for tensor, first, _ in forced}
+    return prices.compulsory + sum(prices.again(tensor, last) for tensor, _, last in forced) + sum(stored.values())
 
 
 def capacity_bound(problem: ResidencyProblem, prices: Prices) -> int:
-    """Return the compulsory score and what must leave for want of room, over steps that share no tensor in waiting.
+    """Return `role_bound` and what must leave for want of room, over steps that share no tensor in waiting.
 
-    In one step the tensors that wait for later uses must leave until the others fit, the cheapest for its bytes first,
-    the last one in part. Steps whose tensors wait elsewhere add up: the best such choice is found from left to right.
+    In one step the tensors that wait for later uses on some scratchpads must leave until the others that may be nowhere
+    else fit there, the cheapest for its bytes first, the last one in part. Steps whose tensors wait elsewhere add up,
+    and so do scratchpads that no tensor may share: the best such choice is found from left to right.
     """
-    room = sum(pad.capacity_bytes for pad in problem.pads)
-    waiting: list[list[tuple[int, int, int]]] = [[] for _ in problem.steps]
-    for gap in problem.gaps:
+    kept = {gap: frozenset(_between(problem, gap)) for gap in problem.gaps}
+    forced = {(gap[0], _version(problem, gap[0], gap[1])) for gap in _forced(problem)}
+    prized = {gap: (prices.again(gap[0], gap[2]) + (0 if (gap[0], _version(problem, *gap[:2])) in forced else _sole(
+        problem, prices, *gap[:2])), _least_room(problem, gap[0], pads)) for gap, pads in kept.items() if pads}
+    waiting: list[list[Gap]] = [[] for _ in problem.steps]
+    for gap in prized:
         for at in range(gap[1] + 1, gap[2]):
             waiting[at].append(gap)
-    best = [0] * (len(problem.steps) + 1)
-    """By step: what all before it must pay."""
-    for at, gaps in enumerate(waiting):
-        excess = sum(min(problem.rooms[one][pad] for pad in problem.pads_of(one, at))
-                     for one in (*problem.steps[at].touches, *(gap[0] for gap in gaps))) - room
-        if excess > 0:
-            first, last = min(gap[1] for gap in gaps), max(gap[2] for gap in gaps)
-            best[last] = max(best[last], best[first] + _least(problem, prices, gaps, excess))
-        best[at + 1] = max(best[at + 1], best[at])
-    return prices.compulsory + max(best)
+    touched = [[(frozenset(problem.pads_of(one, at)), one) for one in step.touches]
+               for at, step in enumerate(problem.steps)]
+    groups = {*filter(None, kept.values()), *(pads for step in touched for pads, _ in step),
+              frozenset(range(len(problem.pads)))}
+    found: dict[Group, int] = {}
+    for group in groups:
+        room, best = sum(problem.pads[pad].capacity_bytes for pad in group), [0] * (len(problem.steps) + 1)
+        for at, gaps in enumerate(waiting):
+            mine = [gap for gap in gaps if kept[gap] <= group]
+            excess = sum(_least_room(problem, one, pads) for pads, one in touched[at] if pads <= group) + sum(
+                prized[gap][1] for gap in mine) - room
+            if excess > 0 and mine:
+                first, last = min(gap[1] for gap in mine), max(gap[2] for gap in mine)
+                best[last] = max(best[last], best[first] + _least([prized[gap] for gap in mine], excess))
+            best[at + 1] = max(best[at + 1], best[at])
+        found[group] = max(best)
+    return role_bound(problem, prices) + _disjoint(found)
 
 
-def _least(problem: ResidencyProblem, prices: Prices, gaps: list[tuple[int, int, int]], excess: int) -> int:
-    """Return the least that so many bytes cost to leave, rounded down."""
-    prized = sorted((prices.again(tensor, last) + _sole(problem, prices, tensor, first),
-                     min(problem.rooms[tensor][pad] for pad in problem.idle_pads[tensor]))
-                    for tensor, first, last in gaps)
-    prized.sort(key=lambda one: one[0] / one[1])
+def _disjoint(found: dict[Group, int]) -> int:
+    """Return the largest sum over groups that share no scratchpad."""
+    @cache
+    def best(left: Group) -> int:
+        return max((worth + best(left - group) for group, worth in found.items() if worth and group <= left), default=0)
+
+    return best(frozenset().union(*found))
+
+
+def _between(problem: ResidencyProblem, gap: Gap) -> Iterator[int]:
+    """Give the scratchpads on which a tensor may be from one use to the next."""
+    tensor, first, last = gap
+    ends = set(problem.pads_of(tensor, first)) & set(problem.pads_of(tensor, last))
+    for pad in problem.idle_pads[tensor]:
+        if problem.moving or pad in ends:
+            yield pad
+
+
+def _forced(problem: ResidencyProblem) -> list[Gap]:
+    """Return the gaps in which a tensor cannot stay on any scratchpad, however much room there is."""
+    return [gap for gap in problem.gaps if not [*_between(problem, gap)]]
+
+
+def _version(problem: ResidencyProblem, tensor: int, step: int) -> int:
+    """Return the last step up to ``step`` that wrote a tensor; -1 for none."""
+    return max((at for at in problem.written[tensor] if at <= step), default=-1)
+
+
+def _least_room(problem: ResidencyProblem, tensor: int, pads: Group) -> int:
+    return min(problem.rooms[tensor][pad] for pad in pads)
+
+
+def _least(prized: list[tuple[int, int]], excess: int) -> int:
+    """Return the least that so many bytes cost to leave, of gaps by price and size, rounded down."""
     cost = 0
-    for price, size in prized:
+    for price, size in sorted(prized, key=lambda one: one[0] / one[1]):
         if excess <= size:
             return cost + price * excess // size
         cost, excess = cost + price, excess - size
@@ -43,8 +108,7 @@ def _least(problem: ResidencyProblem, prices: Prices, gaps: list[tuple[int, int,
 
 def _sole(problem: ResidencyProblem, prices: Prices, tensor: int, first: int) -> int:
     """Return what storing adds where a tensor leaves in one gap alone: a store serves all gaps until the next write."""
-    writes = problem.written[tensor]
-    begin = max((at for at in writes if at <= first), default=0)
-    end = min((at for at in writes if at > first), default=len(problem.steps))
+    begin = max(0, _version(problem, tensor, first))
+    end = min((at for at in problem.written[tensor] if at > first), default=len(problem.steps))
     alone = sum(begin < at <= end for at in problem.touches[tensor]) == 1
     return prices.saving(tensor, first) if alone else 0

@@ -4,18 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.allocation.bounds import capacity_bound
+from tilewright.allocation.bounds import standing_bounds
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.records import PlanRecord, plan_record
 from tilewright.allocation.search import SOLVERS, PlanSearch
 from tilewright.allocation.stays import Prices
 from tilewright.base import InputError
-
-
-def standing_bounds(search: PlanSearch) -> None:
-    """Raise the bounds that every plan is held against, whichever way it is found."""
-    search.raise_bound("compulsory", search.prices.compulsory)
-    search.raise_bound("capacity", capacity_bound(search.problem, search.prices))
 
 
 def product_plan(problem: ResidencyProblem, solver: str, seconds: float,  # noqa: PLR0913, PLR0917

@@ -67,13 +67,19 @@ def in_order(problem: ResidencyProblem, order: Sequence[int]) -> ResidencyProble
     return replace(problem, steps=tuple(problem.steps[at] for at in order))
 
 
+def _after(before: Sequence[frozenset[int]]) -> list[list[int]]:
+    """Return for each step those that wait for it."""
+    found = [list[int]() for _ in before]
+    for at, steps in enumerate(before):
+        for one in steps:
+            found[one].append(at)
+    return found
+
+
 def _soonest_room(problem: ResidencyProblem, before: Sequence[frozenset[int]]) -> list[int]:
     """Return an order that takes of the steps that can come next the one that adds least to what lives."""
     left = [len(steps) for steps in problem.touches]
-    waits, after = [len(steps) for steps in before], [list[int]() for _ in before]
-    for at, steps in enumerate(before):
-        for one in steps:
-            after[one].append(at)
+    waits, after = [len(steps) for steps in before], _after(before)
 
     def adds(at: int) -> tuple[int, int]:
         step = problem.steps[at]

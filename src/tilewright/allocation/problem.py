@@ -246,7 +246,7 @@ def _check_step(problem: ResidencyProblem, at: int, step: OperationStep) -> None
             "--oversize to tile, which runs such operations in tiles")
 
 
-def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: Mapping[int, int] = _NOWHERE,
+def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: Mapping[int, int] = _NOWHERE,  # noqa: PLR0913
            bound: Mapping[int, int] = _NOWHERE, *, sure: bool = False) -> dict[int, int] | None:
     """Return a scratchpad for each of some tensors during a step, so that all fit by size; None where none does.
 

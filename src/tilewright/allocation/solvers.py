@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tilewright.allocation.addresses import jointly, proven_conflict
-from tilewright.allocation.bounds import capacity_bound
+from tilewright.allocation.bounds import standing_bounds
 from tilewright.allocation.heuristics import (
     belady,
     colouring,
@@ -47,8 +47,8 @@ for _name, _rule in RULES.items():
 
 def _begin(search: PlanSearch) -> None:
     """Begin from the best heuristic, and bounds that cost nothing."""
-    search.raise_bound("compulsory", search.prices.compulsory)
-    search.raise_bound("capacity", capacity_bound(search.problem, search.prices))
+    if not search.bounds:
+        standing_bounds(search)
     for name, rule in reversed(RULES.items()):
         if not search.closed and (search.left > 0 or search.score is None):
             search.offer(name, rule(search.problem, search.prices))

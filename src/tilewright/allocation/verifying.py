@@ -82,8 +82,8 @@ def _lives(plan: PlanRecord) -> Iterator[PlanFault]:
     """Give stays outside the room of a scratchpad or the life of a tensor, and tensors in two places."""
     touched: list[list[int]] = [[] for _ in plan.tensors]
     for at, step in enumerate(plan.steps):
-        for one in (*step.reads, *step.writes):
-            touched[one].append(at)
+        for number in (*step.reads, *step.writes):
+            touched[number].append(at)
     for stay in plan.residency:
         tensor, pad = plan.tensors[stay.tensor], plan.pads[stay.pad]
         where = f"{tensor.name} on {pad.name} from step {stay.first}"
@@ -162,15 +162,15 @@ class _Replay:
         here: dict[int, PlannedStay] = {}
         for at in range(len(plan.steps)):
             self.left = {one: stay for one, stay in here.items() if stay.last == at - 1}
-            for one in self.left:
-                del here[one]
+            for number in self.left:
+                del here[number]
             here.update((stay.tensor, stay) for stay in coming.get(at, ()))
             self.written = []
             yield from self._arrive(at, here, before.get(at, []))
             yield from self._run(at, here)
             for one in after.get(at, []):
-                stay = here.get(one.tensor)
-                if stay is None or stay.pad != one.origin or not self._holds(stay):
+                held = here.get(one.tensor)
+                if held is None or held.pad != one.origin or not self._holds(held):
                     yield PlanFault("stores begin where a tensor is", self._name(one.tensor, at))
                 else:
                     self.main[one.tensor] = self.versions[one.tensor]

@@ -31,7 +31,8 @@ def random_problem(rng, most_steps=6, across=None, roles=False):
                               not one.outside and (place not in read or rng.random() < 0.1))
                    for place, one in enumerate(tensors)]
         word = int(rng.choice([1, 4]))
-        names = [("inputs", "outputs"), ("weights",), ("inputs", "outputs")] if roles else [
+        names = [("inputs",), ("weights",), ("outputs",)] if roles == "apart" else [
+            ("inputs", "outputs"), ("weights",), ("inputs", "outputs")] if roles else [
             ("inputs", "weights", "outputs")] * 3
         same = int(rng.integers(12, 40)) if rng.random() < 0.5 else None
         pads = tuple(Pad(f"pad{at}", same or int(rng.integers(12, 60)), names[at], word, Bus(4.0, 2.0), across)

@@ -25,6 +25,7 @@ from tilewright.allocation import (
     read_pads,
     read_plan,
     reordered,
+    role_bound,
     simulate,
     standing_bounds,
     verify,
@@ -176,9 +177,19 @@ def test_a_chain_by_hand():
 
 
 def test_bounds_of_capacity_are_between_what_must_move_and_the_best():
-    for problem in drawn(47, 30, most_steps=9):
-        prices = Prices(problem, ("bytes",))
-        assert prices.compulsory <= capacity_bound(problem, prices) <= solved(problem).score
+    tighter = [0, 0]
+    for kind in (*KINDS, {"roles": "apart"}, {"roles": "apart", "across": WAY}):
+        for problem in drawn(47, 20, most_steps=10, **kind):
+            prices = Prices(problem, ("bytes",))
+            bounds = [prices.first(one) for one in (
+                prices.compulsory, role_bound(problem, prices), capacity_bound(problem, prices))]
+            assert bounds == sorted(bounds)
+            best = solved(problem)
+            assert best.closed
+            assert bounds[-1] <= best.prices.first(best.score)
+            for at in (0, 1):
+                tighter[at] += bounds[at] < bounds[at + 1]
+    assert min(tighter) > 5, tighter
 
 
 def test_transfers_hide_behind_operations_as_far_as_addresses_allow():
