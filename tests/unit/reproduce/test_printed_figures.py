@@ -9,6 +9,8 @@ from tilewright.reproduce import confuciux_tables as tables
 from tilewright.reproduce import digamma_figures as digamma
 from tilewright.reproduce.claims import between, exact, follows, less, ratio
 from tilewright.reproduce.confuciux_contest import stated_ranges
+from tilewright.reproduce.spm_mapping import printed_changes
+from tilewright.reproduce.spm_savings import TABLE, follows_from
 
 
 def changed(printed, **figures):
@@ -119,3 +121,11 @@ def test_gains_and_areas_of_figure_6_8():
     assert digamma.possible(printed).verdict == "holds"
     fewer = {**printed, "DiGamma": (300, 9.8e5, 1.99e5, 56)}
     assert digamma.possible(fewer).verdict == "impossible as published"
+
+
+def test_table_7_1_has_dma_over_all_and_a_use_changes_its_matrix_twice():
+    assert all(follows_from(share, without) for share, without, *_ in TABLE.values())
+    assert not any(follows_from(100 - share, without) for share, without, *_ in TABLE.values())
+    assert not follows_from(39.83, 66.22)
+    uses, ends = 24, 2 + 3
+    assert printed_changes() == (2 * uses - ends, uses)
