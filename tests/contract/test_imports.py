@@ -20,7 +20,7 @@ HEAVY = ("numba", "onnx", "plotly", "sqlalchemy", "scipy", "torch")
 ROOMS = (
     {"base"}, {"learn"}, {"hardware"}, {"workload"}, {"mapping"}, {"cost"}, {"store"}, {"interop"}, {"jobs"},
     {"search"},
-    {"codesign", "scheduling", "fusion", "recommend", "allocation"}, {"validation"}, {"report"}, {"api"},
+    {"codesign", "scheduling", "fusion", "recommendation", "allocation"}, {"validation"}, {"report"}, {"api"},
     {"reproduce"}, {"cli"}, {"__main__"},
 )
 HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
@@ -32,8 +32,8 @@ SUBROOMS = {"tilewright.allocation.packing", "tilewright.codesign.allocation", "
             "tilewright.search.descent", "tilewright.search.points", "tilewright.search.surrogate"}
 # What verbs are asked for: their fields and flags, which the command line is made of before anything else loads.
 SUBROOMS |= {"tilewright.api.flags", "tilewright.api.fuse_options", "tilewright.api.machine_options",
-             "tilewright.api.options", "tilewright.api.packing_options", "tilewright.api.residency_options",
-             "tilewright.api.schedule_options"}
+             "tilewright.api.options", "tilewright.api.packing_options", "tilewright.api.recommend_options",
+             "tilewright.api.residency_options", "tilewright.api.schedule_options"}
 # The algorithms that learn, or descend: the only others that load PyTorch.
 LEARNED = {SOURCE / "search" / f"{name}.py" for name in ("descent", "relaxed")}
 BANNED = {"utils", "util", "core", "common", "helpers", "misc"}

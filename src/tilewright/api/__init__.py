@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     from tilewright.api.packing import PackingRun, pack
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
+    from tilewright.api.recommending import (
+        LayerAdvice,
+        Recommendation,
+        RecommenderTraining,
+        find_array,
+        recommend,
+        train_recommender,
+    )
     from tilewright.api.replaying import Replayed, replay, replay_effort
     from tilewright.api.residing import ScratchpadPlan, allocate, open_plan
     from tilewright.api.runs import Broken, Run, map_network, open_run
@@ -57,12 +65,15 @@ __all__ = [
     "FusedAttention",
     "FusedEvaluation",
     "JobPlan",
+    "LayerAdvice",
     "LayersRun",
     "MachineSweep",
     "MicroBatchRun",
     "Option",
     "PackingRun",
     "Pipeline",
+    "Recommendation",
+    "RecommenderTraining",
     "Replayed",
     "Run",
     "SchedulePlan",
@@ -85,6 +96,7 @@ __all__ = [
     "evaluate",
     "evaluate_fused",
     "explore",
+    "find_array",
     "flexibility",
     "fuse",
     "fused_nest",
@@ -109,6 +121,7 @@ __all__ = [
     "pipeline",
     "read_foreign",
     "ready_place",
+    "recommend",
     "refuse_density",
     "replay",
     "replay_effort",
@@ -121,6 +134,7 @@ __all__ = [
     "sweep",
     "systolic",
     "train_fuser",
+    "train_recommender",
     "train_surrogate",
     "validate",
     "vector_work",

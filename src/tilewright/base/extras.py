@@ -14,6 +14,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "rl": (("gymnasium", "stable_baselines3", "sb3_contrib"),
            "pip install torch==2.13.0 && pip install 'tilewright[rl]'"),
     "ray": (("ray",), "pip install 'tilewright[ray]'"),
+    "recommend": (("polars", "xgboost"), "pip install 'tilewright[recommend]'"),
 }
 """By extra: the modules that it brings, and the command that installs it."""
 

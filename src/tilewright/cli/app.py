@@ -34,6 +34,7 @@ from tilewright.cli import (
     pack,
     pipeline,
     prune,
+    recommend,
     replay,
     reproduce,
     schedule,
@@ -65,7 +66,8 @@ VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "verify": allocate.verify, "pack": pack.pack, "fuse": fuse.fuse,
     "compare": compare.compare, "study": study.app, "list": listing.list_things, "show": show.show,
     "export": export.export, "prune": prune.prune, "bench": bench.bench, "train-surrogate": training.train_surrogate,
-    "train-fuser": training.train_fuser,
+    "train-fuser": training.train_fuser, "recommend": recommend.recommend,
+    "train-recommender": training.train_recommender,
     "reproduce": reproduce.reproduce, "validate": validate.validate,
 }
 for name, function in VERBS.items():

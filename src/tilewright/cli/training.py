@@ -1,4 +1,4 @@
-"""``tilewright train-surrogate`` and ``train-fuser``: networks that stand for the cost model, or for a search."""
+"""``tilewright train-surrogate``, ``-fuser``, ``-recommender``: networks that stand for the cost model, or a search."""
 
 import threading
 from pathlib import Path
@@ -13,7 +13,7 @@ from tilewright.cli.options import INTERRUPTED, Arch, Json, console, say, write_
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.api import TrainedSurrogate
+    from tilewright.api import RecommenderTraining, TrainedSurrogate
     from tilewright.learn import Epoch
 
 SUFFIXES = {"k": 1000, "M": 1_000_000}
@@ -106,6 +106,67 @@ def train_fuser(
     say(screen, f"Written to {done.file}")
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
+
+
+def train_recommender(
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", show_default=False, help="Where the network goes.")],
+    arch: Annotated[str, typer.Option(
+        "--arch", "-a", metavar="ARRAY", help="A reconfigurable array, as for tilewright recommend.")] = "sagar",
+    samples: Annotated[str, typer.Option(
+        "--samples", metavar="N", help="Products that are labelled: 200000, 200k, 2M; a tenth of them tests.")] = "2M",
+    sampler: Annotated[str, typer.Option(
+        "--sampler", help="uniform (as published), log-uniform or zoo.")] = "uniform",
+    network: Annotated[str, typer.Option(
+        "--network", metavar="NAME", help="terms (ours), adaptnet, mlp-a, mlp-b, mlp-c or mlp-d.")] = "terms",
+    space: Annotated[str, typer.Option(
+        "--space", help="Which configurations there are: published, realisable or planar.")] = "realisable",
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the products.")] = 20,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Products between two steps; published: 32.")] = 1024,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same network.")] = 0,
+    labels: Annotated[Path | None, typer.Option(
+        "--labels", metavar="FILE.parquet", show_default=False,
+        help="Read labels from here, or write them there; labelling that was stopped goes on.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(
+        "--checkpoint", metavar="FILE", show_default=False,
+        help="Keep training here after each epoch, and go on from there.")] = None,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="The network does not depend on them.")] = 1,
+    json_file: Json = None,
+) -> None:
+    """Train a network to tell the best configuration of a reconfigurable array, for tilewright recommend --model.
+
+    Needs the extra learn (PyTorch); --labels needs recommend (Polars). Ends with a table on products that the network
+    has not seen, beside the one configuration that is best for all. Ctrl-C ends training after the present epoch, and
+    keeps the network.
+    """
+    from tilewright.api import train_recommender as train
+    from tilewright.jobs import interruptible
+    from tilewright.report import Bar
+
+    screen, stop, count = console(json_file), threading.Event(), _count(samples)
+    with interruptible(stop), Bar("Looking at every configuration") as bar:
+        done = train(arch, out, samples=count, sampler=sampler, network=network, space=space, epochs=epochs,
+                     batch=batch, seed=seed, labels=labels, checkpoint=checkpoint, threads=threads,
+                     labelled=lambda ready: bar.show("products", ready, count, ""),
+                     progress=lambda epoch: bar.show("epochs", epoch.epoch, epochs,
+                                                     f"held out {epoch.held_out_loss:.4f}"), stop=stop)
+    _show_recommender(done, screen)
+    write_json(json_file, done.plain)
+    say(screen, f"Written to {done.file}")
+    if stop.is_set():
+        raise typer.Exit(INTERRUPTED)
+
+
+def _show_recommender(done: "RecommenderTraining", screen: "Console") -> None:
+    from tilewright.report import percent, print_listing
+
+    screen.print(f"{done.samples:,} products ({done.sampler}), labelled in {done.labelling_seconds:.1f} s: {done.live} "
+                 f"of {done.configurations} configurations are the best of any, {percent(done.ties)} of products have "
+                 f"several.\n{done.network}, {done.weights:,} weights, learnt in {done.training_seconds:.1f} s "
+                 f"({len(done.curve)} epochs); calibration error {done.calibration_error:.2%}.", markup=False)
+    print_listing(("On products unseen", "Same\nconfiguration", "Same cycles\nas the best", "Of the best\n(mean)",
+                   "Of the best\n(worst)", "Told"), [
+        (one.adviser, f"{one.same_class:.2%}", f"{one.same_cycles:.2%}", f"{one.mean_share:.3%}",
+         f"{one.worst_share:.2%}", str(one.live)) for one in done.scores], (1, 2, 3, 4, 5), screen)
 
 
 def _sizes(text: str) -> list[str]:

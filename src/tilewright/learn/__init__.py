@@ -2,7 +2,7 @@
 
 from tilewright.learn.agents import train_agent
 from tilewright.learn.classifier import Classifier, TrainedClassifier, calibration_error, train_classifier
-from tilewright.learn.epochs import Epoch, TrainingOptions, Watch
+from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch
 from tilewright.learn.policy import RecurrentPolicy
 from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
 from tilewright.learn.sequences import SEQUENCE_KINDS, Episodes, SequenceModel, SequenceOptions, train_sequences
@@ -22,7 +22,7 @@ __all__ = [
     "Trained",
     "TrainedClassifier",
     "TrainingOptions",
-    "Watch",
+    "TrainingWatch",
     "calibration_error",
     "load_regressor",
     "one_thread",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from tilewright.base import InputError
-from tilewright.learn.epochs import Epoch, TrainingOptions, Watch, train_epochs
+from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch, train_epochs
 from tilewright.learn.files import read_arrays, write_arrays
 from tilewright.learn.regressor import Floats, Regressor, Scale
 from tilewright.learn.threads import one_thread
@@ -132,7 +132,7 @@ class TrainedClassifier:
 
 
 def train_classifier(fresh: Classifier, numbers: Whole, classes: Whole, options: TrainingOptions,
-                     watch: Watch | None = None) -> TrainedClassifier:
+                     watch: TrainingWatch | None = None) -> TrainedClassifier:
     """Train on rows ``(n, t)`` and their classes ``(n)`` by cross-entropy, then set the temperature.
 
     Raises
@@ -147,7 +147,7 @@ def train_classifier(fresh: Classifier, numbers: Whole, classes: Whole, options:
     with one_thread():
         lesson = _Classing(fresh, *(tuple(torch.from_numpy(each[rows]) for each in (numbers, classes))
                                     for rows in (order[len(held):], held)))
-        curve = train_epochs(lesson, options, watch or Watch())
+        curve = train_epochs(lesson, options, watch or TrainingWatch())
         for part in fresh.parameters:
             part.requires_grad_(False)
         found = replace(fresh, temperature=lesson.temperature())

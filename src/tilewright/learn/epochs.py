@@ -89,7 +89,7 @@ class Lesson(Protocol):
 
 
 @dataclass(frozen=True)
-class Watch:
+class TrainingWatch:
     """How training is conducted; the network does not depend on it.
 
     Parameters
@@ -109,7 +109,7 @@ class Watch:
     threads: int = 1
 
 
-def train_epochs(lesson: Lesson, options: TrainingOptions, watch: Watch) -> list[Epoch]:
+def train_epochs(lesson: Lesson, options: TrainingOptions, watch: TrainingWatch) -> list[Epoch]:
     """Train parameters, in place, to those of the epoch with the least held-out loss; return the curve.
 
     With a checkpoint each epoch is kept, and training goes on from the last one, bit for bit.

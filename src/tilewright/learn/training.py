@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.learn.epochs import Epoch, TrainingOptions, Watch, train_epochs
+from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch, train_epochs
 from tilewright.learn.regressor import Floats, Regressor, Scale
 from tilewright.learn.threads import one_thread
 
@@ -60,7 +60,7 @@ def train(  # noqa: PLR0913  (keywords of the one entry point)
     network = Regressor.fresh((features.shape[1], *options.hidden, targets.shape[1]), scales, options.seed)
     with one_thread():
         pairs = (_pair(network, features, targets, rows) for rows in (learnt, held))
-        curve = train_epochs(_Fitting(network, *pairs), options, Watch(progress, stop, threads=threads))
+        curve = train_epochs(_Fitting(network, *pairs), options, TrainingWatch(progress, stop, threads=threads))
         kept = Regressor.from_arrays(network.arrays())
     predicted, true = kept.predict(features[held]), targets[held]
     return Trained(kept, tuple(curve), tuple(float(e) for e in np.sqrt(((predicted - true) ** 2).mean(axis=0))),

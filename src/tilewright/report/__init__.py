@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         shortened,
         significant,
     )
+    from tilewright.report.recommendation import recommendation_sheet
     from tilewright.report.residency import residency_sheet
     from tilewright.report.schedule import explanation_sheet, schedule_sheet
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
@@ -116,6 +117,7 @@ __all__ = [
     "print_sheet",
     "print_tables",
     "print_vectors",
+    "recommendation_sheet",
     "render_page",
     "residency_sheet",
     "run_figures",

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tilewright.base import InputError
-from tilewright.learn import Classifier, TrainingOptions, Watch, calibration_error, train_classifier
+from tilewright.learn import Classifier, TrainingOptions, TrainingWatch, calibration_error, train_classifier
 
 OPTIONS = TrainingOptions(hidden=(16,), epochs=6, batch=64, rate=0.03, held_out=0.1, seed=3)
 
@@ -36,19 +36,19 @@ def test_numbers_are_told_apart_by_learnt_tables_and_by_known_figures(tables, st
 
 
 def test_a_stopped_training_goes_on_to_the_same_network_bit_for_bit(tmp_path):
-    whole = trained(Watch(threads=2)).classifier
+    whole = trained(TrainingWatch(threads=2)).classifier
     stop, place = threading.Event(), tmp_path / "state"
-    trained(Watch(lambda epoch: stop.set() if epoch.epoch == 2 else None, stop, place, "it"))
-    later = trained(Watch(checkpoint=place, mark="it"))
+    trained(TrainingWatch(lambda epoch: stop.set() if epoch.epoch == 2 else None, stop, place, "it"))
+    later = trained(TrainingWatch(checkpoint=place, mark="it"))
     assert len(later.curve) == OPTIONS.epochs
     for ours, theirs in zip(whole.parameters, later.classifier.parameters, strict=True):
         assert np.array_equal(ours.numpy(), theirs.numpy())
     assert whole.temperature == later.classifier.temperature
     with pytest.raises(InputError, match="same training"):
-        trained(Watch(checkpoint=place, mark="another"))
+        trained(TrainingWatch(checkpoint=place, mark="another"))
     place.write_bytes(b"no file of ours")
     with pytest.raises(InputError, match="that training wrote"):
-        trained(Watch(checkpoint=place, mark="it"))
+        trained(TrainingWatch(checkpoint=place, mark="it"))
 
 
 def test_a_file_holds_the_same_classifier(tmp_path):

@@ -1,0 +1,40 @@
+"""What `recommend` is asked for, each option once; see `tilewright.api.options`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+from tilewright.api.flags import again, flags, option
+from tilewright.api.options import NetworkOptions, OnMachine, SpaceOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tilewright.api.inputs import Network
+
+ArraySpaces = Literal["published", "realisable", "planar"]
+ArrayObjectives = Literal["latency"]
+
+
+@dataclass(frozen=True)
+class RecommendOptions:
+    """What `recommend` is asked for."""
+
+    network: Network = field(metadata={"flags": flags(OnMachine)["network"]})
+    arch: str = option("sagar", "--arch", "-a", metavar="ARRAY", always=True, says=(
+        "A reconfigurable array: sagar, or how many multiply-accumulate units one of cells of 4 x 4 has, as 4096."))
+    _: KW_ONLY
+    objective: ArrayObjectives = option("latency", "--objective", "-o", choices=get_args(ArrayObjectives),
+                                        says="What is to be least.")
+    space: ArraySpaces = option("realisable", "--space", choices=get_args(ArraySpaces), says=(
+        "Which configurations there are: published, every sub-array whose sides are the cell's times powers of two; "
+        "realisable, those no longer than the plane of cells; planar, those that tile it."))
+    model: str | Path | None = option(None, "--model", kind="path", metavar="FILE", says=(
+        "Ask this network instead of looking at every configuration: a file of tilewright train-recommender."))
+    fallback: bool = option(False, "--fallback", kind="yes", says=(
+        "Do not trust the network blindly: score its first guesses exactly and take the best."))
+    top: int = option(8, "--top", kind="whole", least=1, metavar="N", says="With --fallback: how many guesses.")
+    layers: str | None = again(NetworkOptions, "layers", None)
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)

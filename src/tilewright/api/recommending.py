@@ -1,0 +1,311 @@
+"""Which configuration of a reconfigurable array each layer wants: exactly, or by a network that learnt it."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tilewright.report
+from tilewright.api.engine import ready_cache
+from tilewright.api.flags import command_line, takes
+from tilewright.api.inputs import load_layers
+from tilewright.api.places import ready_place
+from tilewright.api.recommend_options import RecommendOptions
+from tilewright.api.sheets import OnSheet
+from tilewright.api.tasks import check_seed
+from tilewright.base import InputError, require_extra
+from tilewright.cost import RECONFIGURABLE_ARRAYS, ReconfigurableArray, SystolicProduct, reconfigurable_array
+from tilewright.recommendation import (
+    TOP,
+    Advice,
+    Choices,
+    Drawn,
+    LabelledProducts,
+    Score,
+    advise,
+    best_fixed,
+    label,
+    load_recommender,
+    score,
+    training_options,
+)
+from tilewright.recommendation import train_recommender as train
+from tilewright.workload import Graph
+
+if TYPE_CHECKING:
+    from tilewright.learn import Epoch
+
+TRAIN = "train-recommender"
+
+
+@dataclass(frozen=True)
+class LayerAdvice:
+    """Advice for a layer that is ``products`` equal products in each of ``times`` runs."""
+
+    name: str
+    times: int
+    products: int
+    advice: Advice
+
+    @property
+    def runs(self) -> int:
+        """Products in all."""
+        return self.times * self.products
+
+
+@dataclass(frozen=True, repr=False)
+class Recommendation(OnSheet):
+    """Advice for every layer of a network.
+
+    Parameters
+    ----------
+    layers
+        By name.
+    skipped
+        Layers that are no matrix products, with the reason.
+    fixed_cycles, fixed
+        What the network takes on the one configuration that is best for all of it, and which.
+    whole_cycles
+        What it takes on the whole plane as one array, outputs resting.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> advice = tw.recommend("matmul:M=256,N=256,K=64", arch="sagar")
+    >>> advice.cost, advice.best, advice.regret, advice.source
+    (280, 280, 0.0, 'exact')
+    >>> str(advice.configuration["matmul"])
+    '32x32 of 4x4 os'
+    """
+
+    network: str
+    array: ReconfigurableArray
+    space: str
+    layers: dict[str, LayerAdvice]
+    skipped: tuple[tuple[str, str], ...]
+    fixed: str
+    fixed_cycles: int
+    whole_cycles: int
+    seconds: float
+    command: str = ""
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What is advised, by the name of the layer."""
+        return {name: layer.advice.configuration for name, layer in self.layers.items()}
+
+    @property
+    def cost(self) -> int:
+        """Cycles of the network as advised."""
+        return sum(layer.runs * layer.advice.cost_cycles for layer in self.layers.values())
+
+    @property
+    def best(self) -> int:
+        """Cycles where each layer has its best configuration."""
+        return sum(layer.runs * layer.advice.best_cycles for layer in self.layers.values())
+
+    @property
+    def bound(self) -> int:
+        """Cycles that nothing can do with less of."""
+        return sum(layer.runs * layer.advice.bound_cycles for layer in self.layers.values())
+
+    @property
+    def regret(self) -> float:
+        """By what part the network takes longer than it could."""
+        return self.cost / self.best - 1.0
+
+    @property
+    def confidence(self) -> float:
+        """How sure the advice for the layer is that it is least sure of."""
+        return min(layer.advice.confidence for layer in self.layers.values())
+
+    @property
+    def source(self) -> str:
+        """Who says so."""
+        return "; ".join(dict.fromkeys(layer.advice.source for layer in self.layers.values()))
+
+    @property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.recommendation_sheet(self.plain)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        rows = [{"name": name, "times": layer.times, "products": layer.products,
+                 **asdict(layer.advice), "configuration": str(layer.advice.configuration),
+                 "best": str(layer.advice.best), "regret": layer.advice.regret} for name, layer in self.layers.items()]
+        told = {name: getattr(self, name) for name in (
+            "network", "space", "cost", "best", "bound", "regret", "confidence", "source", "fixed", "fixed_cycles",
+            "whole_cycles", "seconds", "command")}
+        return {**told, "array": self.array.record(), "layers": rows,
+                "skipped": [{"name": name, "why": why} for name, why in self.skipped]}
+
+
+@takes(RecommendOptions, raises=", no layer is a matrix product, or the model is of another array")
+def recommend(asked: RecommendOptions) -> Recommendation:
+    """Return the configuration of a reconfigurable array that each layer of a network wants.
+
+    Convolutions are products of their windows; groups and batches are products one after the other. Without a model
+    every configuration is looked at, which is exact; with one, products beyond its sizes still are.
+    """
+    began = time.perf_counter()
+    if asked.fallback and asked.model is None:
+        raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")
+    choices = Choices(find_array(asked.arch), asked.space)
+    model = None if asked.model is None else load_recommender(Path(asked.model), choices)
+    graph = load_layers(asked.network, asked.bind, asked.layers)
+    found, skipped = _products(graph)
+    ready_cache()
+    products = np.array([(one.m, one.n, one.k) for _, _, one in found], dtype=np.int64)
+    told = advise(products, choices, model, asked.top if asked.fallback else 1)
+    layers = {name: LayerAdvice(name, times, one.count, advice)
+              for (name, times, one), advice in zip(found, told, strict=True)}
+    runs = np.array([layer.runs for layer in layers.values()])
+    totals = (choices.all_cycles(products, range(len(choices.configurations))) * runs[:, None]).sum(axis=0)
+    rows, columns = choices.array.plane
+    whole = next(at for at, one in enumerate(choices.configurations)
+                 if (one.rows, one.columns, one.dataflow) == (rows, columns, "os"))
+    return Recommendation(graph.name, choices.array, asked.space, layers, skipped,
+                          str(choices.configurations[totals.argmin()]), int(totals.min()), int(totals[whole]),
+                          time.perf_counter() - began, command_line("recommend", RecommendOptions, vars(asked)))
+
+
+def find_array(name: str) -> ReconfigurableArray:
+    """Return a preset, or an array of so many units; an `InputError` if it is neither."""
+    if name.isascii() and name.isdecimal() and name not in RECONFIGURABLE_ARRAYS:
+        return ReconfigurableArray(int(name), name=name)
+    return reconfigurable_array(name)
+
+
+def _products(graph: Graph) -> tuple[list[tuple[str, int, SystolicProduct]], tuple[tuple[str, str], ...]]:
+    """Return the layers that are products (name, times, product), and the others with what they lack."""
+    found, skipped = [], []
+    for node in graph.mac_nodes:
+        try:
+            found.append((node.name, node.count, SystolicProduct.of(node.operator)))
+        except InputError as error:
+            skipped.append((node.name, error.rule))
+    if not found:
+        why = "; ".join(f"{name} {rule}" for name, rule in skipped[:3])
+        raise InputError(graph.name, "must have a layer that is a matrix product or a convolution", None, why)
+    return found, tuple(skipped)
+
+
+@dataclass(frozen=True)
+class RecommenderTraining:
+    """What `train_recommender` made: where, of what, and how it does on products that it has not seen.
+
+    Parameters
+    ----------
+    scores
+        Of the one best configuration for all, of the network alone, and of its first guesses scored.
+    ties
+        Share of products with several best configurations.
+    calibration_error
+        Mean distance of its confidence from the share of right answers (expected calibration error).
+    live
+        Configurations that are the best of any product, of ``configurations``.
+    weights
+        Numbers that the network holds.
+    """
+
+    file: Path
+    array: str
+    space: str
+    network: str
+    sampler: str
+    samples: int
+    live: int
+    configurations: int
+    ties: float
+    labelling_seconds: float
+    training_seconds: float
+    curve: "tuple[Epoch, ...]"
+    scores: tuple[Score, ...]
+    calibration_error: float
+    weights: int
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {**asdict(self), "file": str(self.file)}
+
+
+def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
+    arch: str, file: str | Path, *, samples: int = 2_000_000, sampler: str = "uniform", network: str = "terms",
+    space: str = "realisable", epochs: int = 20, batch: int = 1024, seed: int = 0,
+    labels: str | Path | None = None, checkpoint: str | Path | None = None, threads: int = 1,
+    labelled: Callable[[int], None] | None = None, progress: "Callable[[Epoch], None] | None" = None,
+    stop: threading.Event | None = None,
+) -> RecommenderTraining:
+    """Label products with their best configurations, train a network on nine tenths of them, test it on the last one.
+
+    Parameters
+    ----------
+    labels
+        A Parquet file: read where it is there, and of the same labels; written otherwise (extra ``recommend``).
+        Labelling that was stopped goes on.
+    checkpoint
+        Where training is kept after each epoch: it goes on there, to the same network bit for bit.
+    threads
+        The network does not depend on them.
+    stop
+        Ends training after the present epoch.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is missing, a name or number is wrong, or a file is of other labels or another training.
+    """
+    require_extra("learn", TRAIN, "PyTorch")
+    from tilewright.learn import TrainingWatch  # noqa: PLC0415  (PyTorch loads late)
+
+    choices, place = Choices(find_array(arch), space), ready_place(Path(file))
+    check_seed(seed)
+    options = training_options(network, epochs, batch, seed)
+    began = time.perf_counter()
+    ready_cache()
+    known = _labels(choices, Drawn(sampler, samples, seed), None if labels is None else Path(labels), labelled)
+    learnt, unseen = known.parts
+    labelling = time.perf_counter() - began
+    watch = TrainingWatch(progress, stop, None if checkpoint is None else Path(checkpoint), threads=threads)
+    done = train(choices, learnt, network, options, watch)
+    training = time.perf_counter() - began - labelling
+    told = done.recommender
+    fixed = best_fixed(choices, learnt)
+    scores = (score(f"always {choices.configurations[fixed]}", choices, unseen, np.full(len(unseen.products), fixed)),
+              *(score(name, choices, unseen, told.advise(unseen.products, top)[0])
+                for name, top in ((network, 1), (f"{network}, top {TOP} scored", TOP))))
+    told.save(place)
+    return RecommenderTraining(
+        place, choices.array.name, space, network, sampler, len(known.products), len(known.live),
+        len(choices.configurations), float((known.equals > 1).mean()), labelling, training, done.curve, scores,
+        done.calibration_error, told.classifier.weights)
+
+
+def _labels(choices: Choices, drawn: Drawn, place: Path | None,
+            told: Callable[[int], None] | None) -> LabelledProducts:
+    """Return labels, from their file where there is one."""
+    if drawn.samples < 20:
+        raise InputError("samples", "must be at least 20, to learn from some and be tested on others", drawn.samples)
+    if place is not None and place.exists():
+        known = LabelledProducts.load(place)
+        if known.about != drawn.about(choices):
+            raise InputError("labels", "must be of the same array, space, rules, sampler, samples and seed", str(place),
+                             "Name another file, which will be written")
+        return known
+    if place is None:
+        return label(choices, drawn, told=told)
+    require_extra("recommend", "labels", str(place))
+    pieces = ready_place(place).with_suffix(".pieces")
+    known = label(choices, drawn, pieces, told)
+    known.save(place)
+    for piece in pieces.iterdir():
+        piece.unlink()
+    pieces.rmdir()
+    return known

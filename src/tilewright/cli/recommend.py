@@ -1,0 +1,17 @@
+"""``tilewright recommend``: what to set a reconfigurable array to."""
+
+import tilewright.api
+from tilewright.api.recommend_options import RecommendOptions
+from tilewright.cli.compare import deliver
+from tilewright.cli.options import Asked, Json, Page, ready, verb
+
+
+@verb(RecommendOptions)
+def recommend(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Say which partitions, shape and dataflow of a reconfigurable array each layer of a network wants.
+
+    Exact, as every configuration is looked at; with --model a network answers instead, and its regret is told.
+    """
+    ready(report, json)
+    run = tilewright.api.recommend(**asked)
+    deliver("recommend", run.sheet, run.plain, (report, json, None))

@@ -1,0 +1,50 @@
+"""Which configuration, without searching? Reconfigurable arrays: exact advice, and networks that learnt it."""
+
+from tilewright.recommendation.advice import Advice, advise
+from tilewright.recommendation.baselines import BASELINES
+from tilewright.recommendation.choices import TIE_RULE, Choices
+from tilewright.recommendation.hardware import AdviserCore, cycles_on_cells
+from tilewright.recommendation.labels import (
+    SAMPLERS,
+    Drawn,
+    LabelledProducts,
+    Score,
+    best_fixed,
+    label,
+    score,
+    zoo_products,
+)
+from tilewright.recommendation.networks import (
+    NETWORKS,
+    TOP,
+    Recommender,
+    TrainedRecommender,
+    load_recommender,
+    train_recommender,
+    training_options,
+)
+
+__all__ = [
+    "BASELINES",
+    "NETWORKS",
+    "SAMPLERS",
+    "TIE_RULE",
+    "TOP",
+    "Advice",
+    "AdviserCore",
+    "Choices",
+    "Drawn",
+    "LabelledProducts",
+    "Recommender",
+    "Score",
+    "TrainedRecommender",
+    "advise",
+    "best_fixed",
+    "cycles_on_cells",
+    "label",
+    "load_recommender",
+    "score",
+    "train_recommender",
+    "training_options",
+    "zoo_products",
+]

@@ -1,0 +1,37 @@
+"""``tilewright recommend``: what it tells, and what it refuses with one message."""
+
+import json
+
+import pytest
+
+
+def test_a_network_is_advised_layer_by_layer(tilewright, tmp_path):
+    done = tilewright("recommend", "alexnet", "--arch", "4096", "--json", "told.json", "--report", "page.html")
+    assert done.code == 0, done.err
+    assert "conv2" in done.out and "exact" in done.out
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told["cost"] == told["best"] >= told["bound"] and told["regret"] == 0
+    assert told["fixed_cycles"] >= told["cost"] and told["whole_cycles"] >= told["fixed_cycles"]
+    assert told["cost"] == sum(one["times"] * one["products"] * one["cost_cycles"] for one in told["layers"])
+    assert (tmp_path / "page.html").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["alexnet", "--arch", "nosuch"], "nosuch"), (["alexnet", "--arch", "5000"], "cell"),
+    (["alexnet", "--model", "nosuch.pt"], "model"), (["alexnet", "--fallback"], "fallback"),
+    (["matmul:M=0,N=4,K=4"], "M"), (["alexnet", "--space", "whole"], "space"),
+    (["einsum:ij,jk,kl->il:i=4,j=4,k=4,l=4"], "two operands"), (["alexnet", "--objective", "area"], "objective"),
+    (["alexnet", "--arch", "0"], "positive")])
+def test_wrong_input_is_one_message(tilewright, words, told):
+    done = tilewright("recommend", *words)
+    assert done.code == 2 and told in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["--samples", "5"], "samples"), (["--network", "nosuch"], "nosuch"), (["--sampler", "nosuch"], "nosuch"),
+    (["--arch", "nosuch"], "nosuch"), (["--space", "nosuch"], "nosuch"), (["--seed", "-1"], "seed")])
+def test_wrong_training_is_one_message(tilewright, words, told):
+    pytest.importorskip("torch")
+    done = tilewright("train-recommender", "--out", "net.pt", "--samples", "40", "--arch", "256", "--epochs", "1",
+                      *words)
+    assert done.code == 2 and told in done.err and "Traceback" not in done.err

@@ -1,0 +1,132 @@
+"""Advice without learning: exact, above the bound, labelled again the same, scored against brute force."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.cost import PartitionEffects, ReconfigurableArray, systolic_runtime
+from tilewright.recommendation import (
+    SAMPLERS,
+    AdviserCore,
+    Choices,
+    Drawn,
+    LabelledProducts,
+    advise,
+    best_fixed,
+    cycles_on_cells,
+    label,
+    score,
+)
+
+SMALL = Choices(ReconfigurableArray(256), "published")
+
+
+def brute(choices, product):
+    """Return the least cycles of all configurations, from the runtime of a single array on the largest block."""
+    found = []
+    for one in choices.configurations:
+        m, n, k = product
+        sizes = {"m": m, "n": n, "k": k}
+        down, across = {"os": "mn", "ws": "kn", "is": "km"}[one.dataflow]
+        sizes[down], sizes[across] = -(-sizes[down] // one.down), -(-sizes[across] // one.across)
+        found.append(int(systolic_runtime(*sizes.values(), one.rows, one.columns, one.dataflow)))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("sampler", list(SAMPLERS)[:2])
+def test_labels_are_the_least_of_all_configurations_each_counted_alone(sampler):
+    known = label(SMALL, Drawn(sampler, 40, 1))
+    for product, each, cycles, equals in zip(known.products, known.classes, known.cycles, known.equals, strict=True):
+        found = brute(SMALL, product.tolist())
+        assert found.min() == cycles == found[each] and (found == cycles).sum() == equals
+        fewest = min(SMALL.configurations[at].partitions for at in np.flatnonzero(found == cycles))
+        assert SMALL.configurations[each].partitions == fewest
+
+
+def test_advice_is_never_below_the_bound_nor_outside_of_its_space():
+    choices = Choices(ReconfigurableArray(2**12), "realisable")
+    rng = np.random.default_rng(2)
+    products = np.exp(rng.random((60, 3)) * np.log(60_000)).astype(np.int64) + 1
+    for one in advise(products, choices):
+        assert one.cost_cycles == one.best_cycles >= one.bound_cycles and one.regret == 0
+        assert one.configuration.rows <= 64 and one.configuration.columns <= 64
+        assert (one.source, one.confidence) == ("exact", 1.0)
+
+
+@pytest.mark.slow
+def test_exact_advice_in_a_batch_takes_less_than_thirty_microseconds_a_product():
+    choices = Choices(ReconfigurableArray(2**14))
+    products = SAMPLERS.get("uniform")(20_000, np.random.default_rng(0))
+    choices.best(products[:10])
+    began = time.process_time()
+    choices.best(products)
+    assert time.process_time() - began < 30e-6 * len(products)
+
+
+def test_scores_of_an_adviser_are_those_of_brute_force():
+    known = label(SMALL, Drawn("log-uniform", 60, 3))
+    fixed = best_fixed(SMALL, known)
+    told = score("fixed", SMALL, known, np.full(60, fixed))
+    shares = [known.cycles[at] / brute(SMALL, known.products[at].tolist())[fixed] for at in range(60)]
+    assert told.same_cycles == pytest.approx(np.mean([share == 1 for share in shares]))
+    assert told.mean_share == pytest.approx(np.exp(np.mean(np.log(shares))))
+    assert told.worst_share == pytest.approx(min(shares)) and told.live == 1
+    assert told.same_class == (known.classes == fixed).mean() <= told.same_cycles
+    perfect = score("labels", SMALL, known, known.classes)
+    assert (perfect.same_class, perfect.same_cycles, perfect.mean_share) == (1, 1, 1)
+    others = [np.log(known.cycles / SMALL.all_cycles(known.products, [each])[:, 0]).mean() for each in known.live]
+    assert np.log(told.mean_share) == pytest.approx(max(others))
+
+
+def test_marks_tell_arrays_spaces_and_rules_apart_but_not_names():
+    marks = {choices.mark for choices in (
+        SMALL, Choices(SMALL.array), Choices(ReconfigurableArray(512), "published"),
+        Choices(SMALL.array, "published", PartitionEffects(bypass=True)))}
+    assert len(marks) == 4
+    assert Choices(ReconfigurableArray(256, name="other"), "published").mark == SMALL.mark
+
+
+def test_labels_come_back_from_parquet_and_a_stopped_labelling_goes_on(tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    from tilewright.recommendation import labels
+
+    monkeypatch.setattr(labels, "PIECE", 20)
+    drawn = Drawn("uniform", 50, 4)
+    whole = label(SMALL, drawn)
+    told = []
+
+    def stop(ready):
+        told.append(ready)
+        if ready == 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        label(SMALL, drawn, tmp_path / "pieces", stop)
+    assert sorted(file.name for file in (tmp_path / "pieces").iterdir()) == ["00000.parquet", "00001.parquet"]
+    drawn_later, real = [], SAMPLERS.get("uniform")
+    monkeypatch.setitem(SAMPLERS._members, "uniform", lambda count, rng: drawn_later.append(count) or real(count, rng))
+    later = label(SMALL, drawn, tmp_path / "pieces")
+    assert drawn_later == [10]
+    later.save(tmp_path / "all.parquet")
+    read = LabelledProducts.load(tmp_path / "all.parquet")
+    for name in ("products", "classes", "cycles", "equals"):
+        assert np.array_equal(getattr(read, name), getattr(whole, name))
+    assert read.about == whole.about == drawn.about(SMALL)
+    with pytest.raises(InputError, match="same labels"):
+        label(SMALL, Drawn("uniform", 50, 5), tmp_path / "pieces")
+    (tmp_path / "other.parquet").write_text("no labels")
+    with pytest.raises(InputError, match=r"other\.parquet"):
+        LabelledProducts.load(tmp_path / "other.parquet")
+
+
+def test_dense_layers_on_units_of_multipliers():
+    """Two units of 256 hold 300 inputs in two passes of 64 outputs each; by hand, as in the facts of figure 9."""
+    assert AdviserCore(512).cycles([300, 128, 858]) == (2 * 64 + 9) + (429 + 9) + 1 == 576
+    assert AdviserCore(512).cycles([256, 128, 858]) == 576 - 64
+    assert AdviserCore(64, 1).cycles([65, 10]) == 2 * 10 + 7 + 1
+    assert cycles_on_cells([16, 16], 256) == brute(SMALL, (1, 16, 16)).min()
+    for wrong in (lambda: AdviserCore(7), lambda: AdviserCore(8).cycles([5]), lambda: AdviserCore(8).cycles([0, 5])):
+        with pytest.raises(InputError):
+            wrong()
