@@ -11,6 +11,9 @@ from tilewright.fusion.microbatch.problem import SYNC, Ints
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, FusionSession
 from tilewright.search import Count, MapperOptions, Options, Resumable, Share, read_options
 
+LEVEL = 6
+"""Layers of a range that takes one micro-batch, on average."""
+
 
 @dataclass(frozen=True)
 class SamplerOptions(MapperOptions):
@@ -18,12 +21,16 @@ class SamplerOptions(MapperOptions):
 
     population: Annotated[Count, "Strategies of a generation; the paper runs 50 generations of them."] = 40
     elite: Annotated[Share, "Share of a generation that lives on."] = 0.1
-    parents: Annotated[Share, "Share of a generation that has children."] = 0.5
+    parents: Annotated[Share, "Share of a generation that has children."] = 0.25
     crossover: Annotated[Share, "Chance that a child takes a range of layers from another parent."] = 0.8
-    mutation: Annotated[Share, "Chance that each micro-batch of a child becomes another one, mostly one near it."] = 0.1
+    mutation: Annotated[Share, "Chance that each micro-batch of a child becomes another, mostly one near it."] = 0.01
+    level: Annotated[Share, "Chance that a range of layers of a child takes one micro-batch, near that of one of them; "
+                     "tried twice."] = 0.7
     split: Annotated[Share, "Chance that a group of a child is split after a random layer."] = 0.3
     merge: Annotated[Share, "Chance that two groups of a child become one."] = 0.5
-    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow alike until the memory is full."] = 0.6
+    move: Annotated[Share, "Chance that a merged group is split again, up to three layers from there."] = 0.5
+    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow until the memory is full."] = 0.6
+    share: Annotated[Share, "Chance that they are shared out anew, as the roots of weights over words."] = 0.4
 
 
 @FUSION_MAPPERS.register("g-sampler")
@@ -35,6 +42,8 @@ class Sampler(Resumable):
     def __init__(self, session: FusionSession, options: Options) -> None:
         self.options = read_options(SamplerOptions, options, "g-sampler")
         self.session, self.rng = session, np.random.default_rng(session.seed)
+        after = np.append(session.problem.weights[1:], 0.0)
+        self.shares = np.sqrt((session.problem.weights + after + 1.0) / np.maximum(session.problem.tiles, 1.0))
         self.plans, self.scores, self.begun = session.problem.unfused[:0], np.empty(0), False
 
     def step(self) -> None:
@@ -44,6 +53,8 @@ class Sampler(Resumable):
             drawn, alike = problem.drawn(self.rng, size), np.arange(size) % 2 == 0
             even = np.floor(problem.memory_bytes / problem.tiles * self.rng.random((size, 1)) ** 2)
             drawn[alike] = np.clip(even, 1, problem.batch)[alike]
+            shared = self.shares * problem.memory_bytes / (self.shares @ problem.tiles)
+            drawn[1::4] = np.clip(shared / self.rng.random((size, 1)), 1, problem.batch)[1::4]
             drawn[self.rng.random(drawn.shape) < self.rng.random((size, 1)) ** 2] = SYNC
             self.plans = repaired(problem, np.concatenate([problem.unfused, drawn])[:size])
             self.scores, self.begun = self.session.score(self.plans), True
@@ -66,6 +77,8 @@ class Sampler(Resumable):
         inside = (places >= ends[0]) & (places < ends[1]) & self.some(count, options.crossover)
         np.copyto(born, other, where=inside)
         self.mutate(born)
+        self.level(born)
+        self.level(born)
         split = self.some(count, options.split) & (places == rng.integers(born.shape[1], size=(count, 1)))
         born[split] = SYNC
         self.merge(born)
@@ -85,23 +98,50 @@ class Sampler(Resumable):
                          rng.choice(choices, born.shape))
         np.copyto(born, drawn, where=(rng.random(born.shape) < self.options.mutation) & (born != SYNC))
 
+    def level(self, born: Ints) -> None:
+        """Let a range of layers take one micro-batch, one or two steps from that of one of them: the least counts."""
+        rng, choices, count = self.rng, self.session.problem.choices[::-1], len(born)
+        begin, length = rng.integers(born.shape[1], size=count), rng.geometric(1 / LEVEL, size=count)
+        model = born[np.arange(count), np.minimum(begin + rng.integers(length), born.shape[1] - 1)]
+        near = np.searchsorted(choices, model) + rng.integers(-2, 3, count)
+        size = np.where(model == SYNC, rng.choice(choices, count), choices[np.clip(near, 0, len(choices) - 1)])
+        places = np.arange(born.shape[1])
+        inside = (places >= begin[:, None]) & (places < (begin + length)[:, None]) & (born != SYNC)
+        np.copyto(born, size[:, None], where=inside & self.some(count, self.options.level))
+
     def merge(self, born: Ints) -> None:
-        """Let one end of a group stage what it makes: as many samples as the layer before it, or as any may."""
+        """Let one end of a group stage what it makes, as many samples as a layer beside it; one in two moves so."""
         rng, problem = self.rng, self.session.problem
         for row in np.flatnonzero(rng.random(len(born)) < self.options.merge):
             ends = np.flatnonzero(born[row] == SYNC)
             if len(ends):
                 end = int(rng.choice(ends))
-                before = born[row, end - 1] if end else SYNC
-                born[row, end] = before if before != SYNC and rng.random() < 0.5 else rng.choice(problem.choices)
+                beside = born[row, max(0, end - 1):end + 2]
+                beside = beside[beside != SYNC]
+                born[row, end] = rng.choice(beside) if len(beside) else rng.choice(problem.choices)
+                if rng.random() < self.options.move:
+                    born[row, np.clip(end + rng.integers(-3, 4), 0, problem.length - 1)] = SYNC
+                else:
+                    self.fill(born[row], end)
 
     def grow(self, born: Ints) -> None:
-        """Let the micro-batches of one group grow alike, so that they fill the memory."""
-        rng, problem = self.rng, self.session.problem
-        for row in np.flatnonzero(rng.random(len(born)) < self.options.grow):
-            groups = np.cumsum(born[row] == SYNC) - (born[row] == SYNC)
-            inside = (groups == rng.choice(groups)) & (born[row] != SYNC)
-            used = float((born[row] * problem.tiles)[inside].sum())
-            if used:
-                grown = np.ceil(born[row, inside] * problem.memory_bytes / used)
-                born[row, inside] = np.minimum(grown, problem.batch)
+        """Let the micro-batches of one group fill the memory."""
+        for row in np.flatnonzero(self.rng.random(len(born)) < self.options.grow):
+            self.fill(born[row], int(self.rng.integers(born.shape[1])))
+
+    def fill(self, plan: Ints, place: int) -> None:
+        """Let the micro-batches of the group at a place fill the memory: grown alike, or shared out anew.
+
+        They are then as the roots of the bytes that come again over those that they take: so neither more runs of one
+        layer nor of another would be better, if runs were no whole numbers.
+        """
+        problem = self.session.problem
+        groups = np.cumsum(plan == SYNC) - (plan == SYNC)
+        inside = (groups == groups[place]) & (plan != SYNC)
+        sizes = plan[inside].astype(np.float64)
+        if self.rng.random() < self.options.share:
+            sizes = self.shares[inside]
+        for _ in range(3):
+            used = float((sizes * problem.tiles[inside]).sum())
+            sizes = np.minimum(sizes * problem.memory_bytes / used, problem.batch) if used else sizes
+        plan[inside] = np.clip(np.ceil(sizes), 1, problem.batch)
