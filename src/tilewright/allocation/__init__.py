@@ -8,6 +8,7 @@ import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
 from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan
+from tilewright.allocation.offline import METADATA, OfflineTensor, offline_buffer, offline_plan
 from tilewright.allocation.order import in_order, predecessors, reordered
 from tilewright.allocation.problem import (
     Bus,
@@ -45,6 +46,7 @@ from tilewright.allocation.tiles import MOST_TILES, TILE
 from tilewright.allocation.verifying import PlanFault, verify
 
 __all__ = [
+    "METADATA",
     "MOST_TILES",
     "RESIDENCY_METRICS",
     "SOLVERS",
@@ -53,6 +55,7 @@ __all__ = [
     "BestSets",
     "Bus",
     "DmaTransfer",
+    "OfflineTensor",
     "OperationStep",
     "Oversize",
     "Pad",
@@ -77,6 +80,8 @@ __all__ = [
     "in_order",
     "least_capacity",
     "network_problem",
+    "offline_buffer",
+    "offline_plan",
     "packed",
     "plan_record",
     "predecessors",

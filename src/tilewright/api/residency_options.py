@@ -10,6 +10,8 @@ from tilewright.api.flags import again, option
 from tilewright.api.options import KeptOptions, OnMachine, SearchOptions, SpaceOptions
 
 if TYPE_CHECKING:
+    import os
+
     from tilewright.allocation import Pad
     from tilewright.api.inputs import Machine
 
@@ -54,5 +56,9 @@ class ResidencyOptions(KeptOptions, OnMachine):
     order: bool = option(False, "--order", kind="yes", says=(
         "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
     seed: int = again(SearchOptions, "seed", 0, "Of the search of orders: same seed, same order.")
+    export_tflite: str | os.PathLike[str] | None = option(
+        None, "--export-tflite", kind="path", metavar="FILE", never=True, says=(
+            "Write the addresses as TensorFlow Lite Micro's offline plan: the buffer of the metadata "
+            "OfflineMemoryAllocation, and beside it what it holds (.json)."))
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     precision: str = again(SpaceOptions, "precision", "auto")

@@ -4,13 +4,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
 import tilewright.report
 from tilewright.allocation import (
+    METADATA,
     SOLVERS,
     TILE,
     Bus,
@@ -26,6 +27,8 @@ from tilewright.allocation import (
     SolverResult,
     least_capacity,
     network_problem,
+    offline_buffer,
+    offline_plan,
     plan_record,
     product_plan,
     read_pads,
@@ -124,6 +127,24 @@ class ScratchpadPlan(OnSheet):
         """Write all of it as JSON, which `open_plan` reads; folders are made."""
         return write_whole(ready_place(path), json.dumps(self.plain, ensure_ascii=False, allow_nan=False) + "\n")
 
+    def write_tflite(self, path: str | Path) -> Path:
+        """Write the addresses as TensorFlow Lite Micro's offline plan, and beside it (``.json``) what they are of.
+
+        The file is the buffer of the metadata ``OfflineMemoryAllocation``: integers of 32 bits, an offset in the arena
+        for each tensor, or -1 for those that the run places. Tensors are in the order of the JSON file.
+
+        Raises
+        ------
+        InputError
+            If operations run in tiles, or the file cannot be written.
+        """
+        tensors, place = offline_plan(self.record), ready_place(path)
+        write_whole(Path(f"{place}.json"), json.dumps({
+            "metadata": METADATA, "network": self.record.network, "command": self.record.command,
+            "arena_bytes": sum(pad.capacity_bytes for pad in self.record.pads),
+            "tensors": [asdict(one) for one in tensors]}, ensure_ascii=False, indent=1) + "\n")
+        return write_whole(place, offline_buffer(tensors))
+
 
 def open_plan(path: str | Path) -> ScratchpadPlan:
     """Return the plan in a JSON file; an `InputError` where it holds none."""
@@ -169,6 +190,8 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
                            "" if asked.out is None else str(Path(asked.out) / PLAN))
     if found.place:
         found.write(found.place)
+    if asked.export_tflite is not None:
+        found.write_tflite(Path(asked.export_tflite))
     return found
 
 

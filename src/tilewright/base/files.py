@@ -12,8 +12,8 @@ from pathlib import Path
 from tilewright.base.errors import InputError
 
 
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text file so that it is either the old or the new one, never half; see `replace_file`.
+def write_whole(path: Path, text: str | bytes) -> Path:
+    """Write a file so that it is either the old or the new one, never half; see `replace_file`.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def write_whole(path: Path, text: str) -> Path:
         If the place cannot be written.
     """
     try:
-        replace_file(path, text.encode())
+        replace_file(path, text if isinstance(text, bytes) else text.encode())
     except OSError as error:
         raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
                          "Choose another place") from None

@@ -1,5 +1,7 @@
 """Plans for scratchpads: the best there are by trying everything, never below a bound, and carried out word by word."""
 
+import json
+import struct
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -19,6 +21,7 @@ from tilewright.allocation import (
     best_sets,
     capacity_bound,
     network_problem,
+    offline_plan,
     packed,
     plan_record,
     predecessors,
@@ -313,3 +316,53 @@ def test_the_product_and_the_peak():
     assert plan.verify() == ()
     peak = tw.allocate("matmul:M=64,N=32,K=16", pads="1x8KB", objective="peak")
     assert (peak.record.score, peak.bound) == (64 * 16 + 32 * 16 + 64 * 32, 64 * 16 + 32 * 16 + 64 * 32)
+
+
+def offline(path):
+    """Read an offline plan as TensorFlow Lite Micro does: integers of 32 bits, all tensors after the third."""
+    version, subgraphs, count, *offsets = struct.unpack(f"<{path.stat().st_size // 4}i", path.read_bytes())
+    assert (version, subgraphs, count) == (1, 1, len(offsets))
+    told = json.loads(path.with_name(f"{path.name}.json").read_text())
+    assert told["metadata"] == "OfflineMemoryAllocation"
+    assert offsets == [one["offset"] for one in told["tensors"]]
+    return told["tensors"], offsets
+
+
+def test_an_offline_plan_overlaps_nothing_that_an_arena_holds_at_one_time(tmp_path):
+    file, left = tmp_path / "plan.bin", set()
+    for name, pads in (("resnet18", "3x32KB"), ("lenet5", "1x1MB")):
+        plan = tw.allocate(name, pads=pads, word=16, oversize="cut", solver="belady", export_tflite=file)
+        tensors, offsets = offline(file)
+        problem, ends = plan.record.problem, len(plan.record.steps) - 1
+        held = {}
+        for at, (one, offset) in enumerate(zip(problem.tensors, offsets, strict=True)):
+            stays = [stay for stay in plan.residency if stay.tensor == at]
+            assert offset == -1 or not (one.weights or len(stays) > 1)
+            assert (offset == -1) == bool(tensors[at]["why"])
+            left.add(tensors[at]["why"])
+            if offset >= 0:
+                place = sum(pad.capacity_bytes for pad in problem.pads[:stays[0].pad]) + stays[0].address
+                assert (offset, offset % 16, tensors[at]["bytes"]) == (place, 0, one.size_bytes)
+                uses = problem.touches[at]
+                held[at] = (0 if one.outside else uses[0], ends if one.leaves else uses[-1])
+        assert any(problem.tensors[at].outside for at in held) or pads == "3x32KB"
+        for one, (first, last) in held.items():
+            for other, (begin, end) in held.items():
+                if one < other and first <= end and begin <= last:
+                    low, high = sorted((offsets[at], problem.tensors[at].size_bytes) for at in (one, other))
+                    assert low[0] + low[1] <= high[0], (tensors[one], tensors[other])
+    assert {"a constant", "larger than a scratchpad", "not at one place for its whole life", ""} <= left
+
+
+def test_what_an_arena_holds_from_its_beginning_shares_no_place_and_tiles_have_no_offline_plan():
+    tensors = (Held("x", 8, outside=True), Held("a", 8), Held("z", 8, outside=True), Held("y", 8, leaves=True))
+    steps = (Op("f", (0,), (1,)), Op("g", (1, 2), (3,)))
+    found = recorded(solved(ResidencyProblem("late", steps, tensors, read_pads("24B"))))
+    x, a, z, y = offline_plan(found)
+    assert min(x.offset, a.offset, y.offset) >= 0
+    late = next(stay.address for stay in found.residency if stay.tensor == 2)
+    assert (z.offset == -1) == (late in (x.offset, a.offset))
+    moved = tuple(replace(stay, address={0: 0, 1: 8, 2: 0, 3: 16}[stay.tensor]) for stay in found.residency)
+    assert [one.offset for one in offline_plan(replace(found, residency=moved))] == [0, 8, -1, 16]
+    with pytest.raises(InputError, match="without tiles"):
+        offline_plan(replace(found, steps=(replace(steps[0], name="f #0"), steps[1])))
