@@ -17,6 +17,7 @@ from tilewright.base import late_names
 if TYPE_CHECKING:
     from tilewright.api import (
         AllocationRun,
+        ArrayRun,
         DesignRun,
         Evaluation,
         FusedEvaluation,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         SchedulePlan,
         ScratchpadPlan,
         allocate,
+        array,
         bounds,
         compare,
         design,
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Accelerator",
     "AllocationRun",
+    "ArrayRun",
     "Budget",
     "Constraints",
     "DesignRun",
@@ -110,6 +113,7 @@ __all__ = [
     "Store",
     "__version__",
     "allocate",
+    "array",
     "bounds",
     "compare",
     "convolution",

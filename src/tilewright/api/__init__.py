@@ -6,6 +6,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.api.allocating import AllocationRun
+    from tilewright.api.arrays import ArrayRun, array
     from tilewright.api.catalogue import (
         DEFAULT_MAPPER,
         Option,
@@ -59,6 +60,7 @@ __all__ = [
     "DEFAULT_MAPPER",
     "FUSION_SPACES",
     "AllocationRun",
+    "ArrayRun",
     "Broken",
     "DesignRun",
     "Evaluation",
@@ -86,6 +88,7 @@ __all__ = [
     "TrainedSurrogate",
     "Watcher",
     "allocate",
+    "array",
     "bounds",
     "case_cost",
     "choose_space",

@@ -18,6 +18,7 @@ import typer
 from tilewright.base import InputError
 from tilewright.cli import (
     allocate,
+    array,
     bench,
     bounds,
     compare,
@@ -61,7 +62,8 @@ app = typer.Typer(
 VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "map": mapping.map_network, "pipeline": pipeline.pipeline, "evaluate": evaluate.evaluate,
     "explain": explain.explain, "replay": replay.replay, "convert": convert.convert, "systolic": systolic.systolic,
-    "bounds": bounds.bounds, "space": space.space, "flexibility": flexibility.flexibility, "explore": explore.explore,
+    "array": array.array, "bounds": bounds.bounds, "space": space.space, "flexibility": flexibility.flexibility,
+    "explore": explore.explore,
     "design": design.design, "sweep": sweep.sweep, "schedule": schedule.schedule, "allocate": allocate.allocate,
     "verify": allocate.verify, "pack": pack.pack, "fuse": fuse.fuse,
     "compare": compare.compare, "study": study.app, "list": listing.list_things, "show": show.show,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         best_configurations,
         partitioned_counts,
         partitioned_cycles,
+        partitioned_energy,
     )
     from tilewright.cost.systolic.products import SystolicProduct
     from tilewright.cost.systolic.reconfigurable import (
@@ -139,6 +140,7 @@ __all__ = [
     "outermost_bytes",
     "partitioned_counts",
     "partitioned_cycles",
+    "partitioned_energy",
     "reconfigurable_array",
     "relief",
     "roofline",

@@ -9,6 +9,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.report.allocation import allocation_sheet, allocation_tree
+    from tilewright.report.arrays import array_sheet
     from tilewright.report.attention import attention_sheet, attention_tree
     from tilewright.report.circles import nested, venn, venn_plot
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
@@ -67,6 +68,7 @@ __all__ = [
     "accuracy_page",
     "allocation_sheet",
     "allocation_tree",
+    "array_sheet",
     "attention_sheet",
     "attention_tree",
     "axes_sheet",

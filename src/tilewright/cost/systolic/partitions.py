@@ -160,6 +160,14 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
     return BestConfigurations(order[best], cycles, equals)
 
 
+def partitioned_energy(counts: PartitionedCounts, array: ReconfigurableArray) -> Real | None:
+    """Return picojoules of all that was counted: the machine's power over its cycles; None where that is not known.
+
+    The paper's reading (V-A): parts that idle cannot be switched off, and take as much as parts that work.
+    """
+    return None if array.power_w is None else counts.cycles * np.float64(array.power_w / array.clock_ghz * 1e3)
+
+
 def _rules(array: ReconfigurableArray, effects: PartitionEffects, conventions: SystolicConventions) -> "Rules":
     from tilewright.cost.systolic.partition_kernels import Rules  # noqa: PLC0415  (as above)
 

@@ -127,6 +127,8 @@ class ReconfigurableArray:
         Cells that a bypass link passes in a cycle.
     dram_words_per_cycle
         Of all three tensors together; None: any number.
+    power_w, area_mm2, clock_ghz
+        Of the whole machine, as laid out; None where that is not known.
 
     Raises
     ------
@@ -141,6 +143,9 @@ class ReconfigurableArray:
     cells_per_stage: int = 8
     dram_words_per_cycle: float | None = None
     name: str = "array"
+    power_w: float | None = None
+    area_mm2: float | None = None
+    clock_ghz: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("macs", "cell", "banks", "bank_words", "cells_per_stage"):
@@ -201,8 +206,9 @@ class ReconfigurableArray:
         return asdict(self)
 
 
-SAGAR = ReconfigurableArray(2**14, name="sagar")
-"""32 x 32 cells of 4 x 4, three memories of 1,024 banks of 1 KB, words of a byte, 8 cells a stage (II-C, IV-B)."""
+SAGAR = ReconfigurableArray(2**14, name="sagar", power_w=13.01, area_mm2=81.90)
+"""32 x 32 cells of 4 x 4, three memories of 1,024 banks of 1 KB, words of a byte, 8 cells a stage (II-C, IV-B); power
+and area at 28 nm and 1 GHz with AdaptNetX in them (V-B)."""
 RECONFIGURABLE_ARRAYS = {"sagar": SAGAR}
 
 
