@@ -13,7 +13,8 @@ from tilewright.mapping import ANY, Bounds, Constraints, MapSpace
 from tilewright.workload import convolution, einsum, matmul
 
 FORMS = {"front end": dump_timeloop, "program": dump_program}
-MACHINES = ("eyeriss", "edge-s3", "simba-like", "tpu-like", "accel-b-sparse", "nvdla-like", "shidiannao-like")
+MACHINES = ("eyeriss", "edge-s1", "edge-s3", "simba-like", "tpu-like", "accel-b-sparse", "nvdla-like",
+            "shidiannao-like")
 SMALL = st.integers(1, 7)
 
 

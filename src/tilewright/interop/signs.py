@@ -1,7 +1,7 @@
 """By what a file shows of which foreign format it is, so that no code of a format loads for what is not of it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
@@ -53,6 +53,7 @@ _ACCELFORGE: Mapping[str, Part] = {
     rf"(?m)^arch{_BELOW}(?:nodes|variables|extra_attributes_for_all_component_models):": "accelerator",
     r"(?ms)^workload:.*^[ ]+einsums:": "network", rf"(?m)^mapping{_BELOW}nodes:": "mapping",
     rf"(?m)^renames{_BELOW}einsums:": "settings"}
+_YAML, _TEMPLATES = (".yaml", ".yml"), (".yaml", ".yml", ".jinja", ".jinja2")
 _MAESTRO_START, _SCALE_SIM_START = 20_000, 2**16
 _MAGMA_COLUMNS = 9
 
@@ -118,12 +119,7 @@ def configuration_file(path: str | Path) -> Path | None:
 
 def holds_zigzag(path: Path) -> frozenset[Part]:
     """Return what a YAML file holds whose fields, or those of whose entries, are ZigZag's."""
-    if path.suffix.lower() not in (".yaml", ".yml"):
-        return frozenset()
-    try:
-        text = read_text(path)
-    except InputError:
-        return frozenset()
+    text = _yaml_of(path, _YAML)
     if _ZIGZAG_ACCELERATOR.search(text):
         return frozenset({"accelerator"})
     if not re.search(r"^- ", text, re.MULTILINE) or re.search(r"^\w+:", text, re.MULTILINE):
@@ -133,32 +129,20 @@ def holds_zigzag(path: Path) -> frozenset[Part]:
 
 def holds_accelforge(path: Path) -> frozenset[Part]:
     """Return what a YAML file holds whose sections, at its margin, are AccelForge's: nodes of trees, and einsums."""
-    file = Given.of(path).path
-    if file.suffix.lower() not in (".yaml", ".yml", ".jinja", ".jinja2"):
-        return frozenset()
-    try:
-        text = read_text(file)
-    except InputError:
-        return frozenset()
+    text = _yaml_of(Given.of(path).path, _TEMPLATES)
     return frozenset(part for sign, part in _ACCELFORGE.items() if re.search(sign, text))
 
 
 def holds_timeloop(path: Path) -> frozenset[Part]:
     """Return what a YAML file holds whose sections, at its margin, are Timeloop's."""
     given = Given.of(path)
-    file = given.path
-    if file.suffix.lower() not in (".yaml", ".yml", ".jinja", ".jinja2"):
-        return frozenset()
-    try:
-        text = read_text(file)
-    except InputError:
-        return frozenset()
+    text = _yaml_of(given.path, _TEMPLATES)
     found = _sections_at_margin(text)
     if re.search(r"^\{[{%]", text, re.MULTILINE):
         from tilewright.interop.templates import rendered  # noqa: PLC0415  (templates are rare)
 
         try:
-            found |= _sections_at_margin(rendered(file, given.variables, given.folders).text)
+            found |= _sections_at_margin(rendered(given.path, given.variables, given.folders).text)
         except InputError:  # which reading it will tell
             found |= {"settings"}
     return frozenset(found)
@@ -244,6 +228,13 @@ def is_hardware(text: str) -> bool:
     """Whether a text begins as hardware files do."""
     first = _FIRST_WORD.match(text)
     return first is not None and first[1].lower() in KEYS
+
+
+def _yaml_of(path: Path, suffixes: Sequence[str]) -> str:
+    """Return the text of a file with such a suffix, nothing of what is none."""
+    with suppress(InputError):
+        return read_text(path) if path.suffix.lower() in suffixes else ""
+    return ""
 
 
 def _start_of(path: Path, letters: int) -> str:

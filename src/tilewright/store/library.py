@@ -93,8 +93,8 @@ class Library(Database):
         See `tilewright.store.Store`; and how long to wait for other writers.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:
-        super().__init__(place, busy_seconds)
+    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float | None = None) -> None:
+        super().__init__(place, WAIT_SECONDS if busy_seconds is None else busy_seconds)
 
     def add(self, found: Iterable[Entry]) -> int:
         """Keep those entries that are better than what is known, in one transaction; return how many."""
@@ -193,7 +193,7 @@ class Shelf:
     nothing did. May be used from several threads.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float | None = None) -> None:
         self.library = Library(place, busy_seconds)
         self.added = 0
         self.warning = ""

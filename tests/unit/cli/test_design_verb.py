@@ -173,7 +173,7 @@ def test_fixed_hardware_is_searched_as_it_is_and_fixed_mappings_follow_the_dataf
 
 
 def test_a_run_that_is_killed_comes_to_the_same_end(tilewright, tmp_path, kept_rows):
-    words = [*WORDS, TWO, "-b", "3000", "--no-store", "--workers", "1"]
+    words = [*WORDS, TWO, "-b", "1500", "--no-store", "--workers", "1"]
     started = subprocess.Popen([sys.executable, "-m", "tilewright", *words, "--out", "killed"], cwd=tmp_path,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     place, end = tmp_path / "killed/results.sqlite", time.monotonic() + 240
@@ -338,12 +338,12 @@ def test_layers_that_were_not_reached_have_no_machine(tilewright, tmp_path, monk
 
     with monkeypatch.context() as patched:
         patched.setattr(SearchBar, "update", end)
-        found = tilewright(*WORDS, TWO, "-b", "400", "--per-layer", "--out", "kept")
+        found = tilewright(*WORDS, TWO, "-b", "200", "--per-layer", "--out", "kept")
     assert found.code == 130, found.err
     tree = json.loads((tmp_path / "kept/design.json").read_text())
     assert tree["score"] is None and tree["layers"]["matmul/matmul"]["machine"] is None
     for folder in ("kept", "whole"):
-        assert tilewright(*WORDS, TWO, "-b", "400", "--per-layer", "--out", folder, "--no-store").code == 0
+        assert tilewright(*WORDS, TWO, "-b", "200", "--per-layer", "--out", folder, "--no-store").code == 0
     kept, whole = (json.loads((tmp_path / folder / "design.json").read_text()) for folder in ("kept", "whole"))
     assert (kept["score"], kept["bound"]) == (whole["score"], whole["bound"])
 

@@ -13,7 +13,7 @@ import pytest
 from tilewright.api import open_run, runs
 from tilewright.base import InputError
 from tilewright.search.run import SearchRun
-from tilewright.store import Store, opening
+from tilewright.store import Store, library, opening
 
 NO_SPACE = OSError(28, "No space left on device")
 OUT = ("--json", "run.json", "--report", "run.html")
@@ -157,6 +157,7 @@ def test_places_that_cannot_be_written_are_refused_before_the_search(tilewright,
 @pytest.mark.parametrize("trouble", ["locked", "full", "broken"])
 def test_a_store_that_fails_at_the_end_costs_nothing(tilewright, words, tmp_path, monkeypatch, trouble):
     monkeypatch.setattr(opening, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(library, "WAIT_SECONDS", 0.05)
     Store().append(_one(tilewright, words))
     with contextlib.closing(sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)) as other:
         if trouble == "locked":

@@ -29,9 +29,9 @@ def problem(within: str = "area=0.02mm2", objective: str = "latency") -> DesignP
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp", "latency-area"])
 def test_a_design_is_within_its_limits_and_the_oracle_confirms_what_its_layers_cost(objective: str) -> None:
     asked = problem(objective=objective)
-    found = design(asked, samples=800)
+    found = design(asked, samples=400)
     assert found.machine.area_um2 <= 0.02e6
-    assert found.samples <= 800
+    assert found.samples <= 400
     assert found.bound <= found.score
     latency = energy = 0.0
     for operator, weight in zip(asked.layers, asked.weights, strict=True):
@@ -104,7 +104,7 @@ def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(tmp_pa
     def run() -> tuple[float, int]:
         with Results(tmp_path / "kept.sqlite", "design") as kept:
             runner = Runner(keeper=kept)
-            return design(problem(), samples=400, runner=runner).score, runner.computed
+            return design(problem(), samples=200, runner=runner).score, runner.computed
 
     (first, searched), (second, again) = run(), run()
     assert first == second
@@ -113,7 +113,7 @@ def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(tmp_pa
 
 
 def test_the_number_of_workers_changes_nothing() -> None:
-    one, two = (design(problem(), samples=400, runner=Runner(workers=workers)) for workers in (1, 2))
+    one, two = (design(problem(), samples=200, runner=Runner(workers=workers)) for workers in (1, 2))
     assert one.chosen == two.chosen
     assert [step.score for step in one.history] == [step.score for step in two.history]
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from tilewright.base import InputError
@@ -308,29 +306,6 @@ def test_a_dimension_on_both_sides_is_written_in_its_order(sides):
     spread = [entry for entry in YAML(typ="safe", pure=True).load(text)["mapping"] if entry["type"] == "spatial"]
     assert [(entry["target"], entry["factors"].split()[1]) for entry in spread] == [
         (f"inter_{array}_{outer}_spatial", "M=2"), (f"inter_{array}_{inner}_spatial", "M=4")]
-
-
-NUMBERS = st.integers(1, 9)
-
-
-@given(sizes=st.tuples(NUMBERS, NUMBERS, NUMBERS), seed=st.integers(0, 2**16))
-@settings(max_examples=30, deadline=None)
-def test_import_export_import_is_the_identity(sizes, seed, tmp_path_factory):
-    m, n, k = sizes
-    operator = matmul("product", m=m, n=n, k=k)
-    machine = preset("edge-s1")
-    mapping = MapSpace(operator, machine, "ruby").sample(np.random.default_rng(seed), 1).mapping(0, operator.sizes)
-    folder = tmp_path_factory.mktemp("timeloop")
-
-    def turned(*things):
-        made = dump_timeloop(*things)
-        for name, text in made.files.items():
-            (folder / name).write_text(text)
-        return load_timeloop([folder / name for name in made.files])
-
-    first = turned(operator, machine, mapping)
-    second = turned(first.operator, first.accelerator, first.mapping, first.constraints)
-    assert second == first
 
 
 @pytest.mark.parametrize("dump", [dump_timeloop, dump_program])
