@@ -1,14 +1,16 @@
 """Plans as records: plain data that lasts, with all that is needed to check them."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isclose
 from typing import Any
 
 from tilewright.allocation.problem import OperationStep, Pad, ResidencyProblem, ResidentTensor
 from tilewright.allocation.search import PlanSearch
 from tilewright.allocation.simulation import simulate
 from tilewright.allocation.stays import Beginning, PlanTally, Stay, TransferKind, tally, transfers_of
-from tilewright.base import RecordFormat, read_record
+from tilewright.base import InputError, RecordFormat, read_record
 
 FORMAT = RecordFormat("tilewright allocation 1", "a plan", "allocate", ("gap",))
 
@@ -148,4 +150,8 @@ def read_plan(text: str, label: str) -> PlanRecord:
     InputError
         If the text is none, or something in it is wrong.
     """
-    return read_record(PlanRecord, FORMAT, text, label)
+    found = read_record(PlanRecord, FORMAT, text, label)
+    told = json.loads(text).get("gap", found.gap)
+    if not isinstance(told, int | float) or not isclose(told, found.gap, rel_tol=1e-9, abs_tol=1e-12):
+        raise InputError(f"{label} gap", "must be that of the score over the bound", told)
+    return found

@@ -11,6 +11,7 @@ from math import ceil, inf, isclose
 
 import numpy as np
 
+from tilewright.allocation.problem import Bus
 from tilewright.allocation.records import PlannedStay, PlannedTransfer, PlanRecord
 from tilewright.base import InputError
 
@@ -35,7 +36,7 @@ def verify(plan: PlanRecord) -> tuple[PlanFault, ...]:
     """
     found = [*_impossible(plan), *_unknown(plan)][:MOST_FAULTS]
     if not found:
-        for part in (_lives(plan), _Replay(plan).faults(), _sums(plan)):
+        for part in (_lives(plan), _Replay(plan).faults(), _sums(plan), _times(plan)):
             for fault in part:
                 found.append(fault)
                 if len(found) == MOST_FAULTS:
@@ -221,6 +222,42 @@ class _Replay:
                 yield PlanFault("what stays is not overwritten", self._name(stay.tensor, at))
 
 
+def _ways(plan: PlanRecord, one: PlannedTransfer) -> list[Bus]:
+    ways = [plan.pads[end].across if one.kind == "move" else plan.pads[end].dram
+            for end in (one.origin, one.target) if end != MAIN]
+    return [way for way in ways if way is not None]
+
+
+def _cycles(plan: PlanRecord, one: PlannedTransfer) -> int:
+    return max((ceil(one.bytes / way.bytes_per_cycle) for way in _ways(plan, one)), default=0)
+
+
+def _times(plan: PlanRecord) -> Iterator[PlanFault]:
+    """Give stalls and simulated cycles that transfers do not allow.
+
+    All that came in up to an operation passed the channels before it began, and stores begin when what they store has
+    ended; compute waits no longer than for all that moves, and nothing but stores is left after the last operation.
+    """
+    if len(plan.stalls) != len(plan.steps) or min(plan.stalls, default=0) < 0 or plan.channels < 1:
+        yield PlanFault("each operation has a stall, and there is a channel", f"{len(plan.stalls)}, {plan.channels}")
+        return
+    coming, stores = [0] * len(plan.steps), [list[int]() for _ in plan.steps]
+    for one in plan.transfers:
+        if one.kind == "store":
+            stores[one.step].append(_cycles(plan, one))
+        else:
+            coming[one.step] += _cycles(plan, one)
+    now = come = end = 0
+    for step, stall, cycles, stored in zip(plan.steps, plan.stalls, coming, stores, strict=True):
+        now, come = now + stall, come + cycles
+        if now * plan.channels < come:
+            yield PlanFault("operations begin when what they need has come", step.name)
+        now += step.cycles
+        end = max(end, now, *(now + one for one in stored))
+    if not end <= plan.simulated_cycles <= now + sum(map(sum, stores)) or sum(plan.stalls) > plan.tally.dma_cycles:
+        yield PlanFault("simulated cycles are those of operations, stalls and last stores", f"{plan.simulated_cycles}")
+
+
 def _sums(plan: PlanRecord) -> Iterator[PlanFault]:
     """Give figures that do not follow from the transfers."""
     moved = {"load": 0, "store": 0, "move": 0}
@@ -228,12 +265,9 @@ def _sums(plan: PlanRecord) -> Iterator[PlanFault]:
     for one in plan.transfers:
         if one.bytes != plan.tensors[one.tensor].size_bytes:
             yield PlanFault("transfers move whole tensors", plan.tensors[one.tensor].name)
-        ways = [plan.pads[end].across if one.kind == "move" else plan.pads[end].dram
-                for end in (one.origin, one.target) if end != MAIN]
-        known = [way for way in ways if way is not None]
         moved[one.kind] += one.bytes
-        cycles += max((ceil(one.bytes / way.bytes_per_cycle) for way in known), default=0)
-        energy += max((one.bytes * way.pj_per_byte for way in known), default=0.0)
+        cycles += _cycles(plan, one)
+        energy += max((one.bytes * way.pj_per_byte for way in _ways(plan, one)), default=0.0)
     told = plan.tally
     compute = sum(step.cycles for step in plan.steps)
     if (told.loaded_bytes, told.stored_bytes, told.moved_bytes) != tuple(moved.values()):

@@ -178,13 +178,13 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     tensors = tensor_graph(graph)
     if asked.tile and asked.oversize != "tile":
         raise InputError("--tile", "must be given without --oversize", asked.oversize)
-    problem = network_problem(tensors, pads, _work(graph, machine), _bits(machine), asked.oversize)  # type: ignore[arg-type]
     command = command_line("allocate", ResidencyOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch),
         "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
-    told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
     stop = asked.stop or present_stop()
     with interruptible(stop):
+        problem = network_problem(tensors, pads, _work(graph, machine), _bits(machine), asked.oversize)  # type: ignore[arg-type]
+        told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
         record = _solved(asked, problem, names, told, stop)
     found = ScratchpadPlan(replace(record, interrupted=stop.is_set()),
                            "" if asked.out is None else str(Path(asked.out) / PLAN))
@@ -215,7 +215,7 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
     best: PlanRecord | None = None
     results = []
     orders = [problem]
-    if asked.order:
+    if asked.order and not stop.is_set():
         orders.append(reordered(problem, metrics, asked.seconds, asked.seed, stop.is_set))
         told = {**told, "assumptions": (
             *told["assumptions"], "The order of operations was sought, too: bounds are those of the order shown.")}

@@ -108,6 +108,13 @@ FAULTS = {
     "a better score": (lambda: replace(plan(), score=plan().score - 1), "score is that"),
     "a bound above": (lambda: replace(plan(), bound=plan().score + 1), "no bound is above"),
     "a proof with a gap": (lambda: replace(plan(), bound=plan().score - 8, proven=True), "leaves no gap"),
+    "no stall": (lambda: replace(plan(), stalls=plan().stalls[1:]), "has a stall"),
+    "waits backwards": (lambda: replace(plan(), stalls=(-1, *plan().stalls[1:])), "has a stall"),
+    "begins too soon": (lambda: replace(plan(), stalls=(plan().stalls[0] - 1, *plan().stalls[1:])), "what they need"),
+    "ends too soon": (lambda: replace(plan(), simulated_cycles=plan().simulated_cycles - 1), "simulated cycles"),
+    "ends too late": (lambda: replace(plan(), simulated_cycles=plan().simulated_cycles + 9), "simulated cycles"),
+    "waits too long": (lambda: replace(plan(), stalls=(*plan().stalls[:-1], 999), simulated_cycles=(
+        plan().simulated_cycles + 999 - plan().stalls[-1])), "simulated cycles"),
     "no word": (lambda: changed("pads", 0, word_bytes=0), "room, words and ways"),
     "no room": (lambda: changed("pads", 0, capacity_bytes=-4), "room, words and ways"),
     "no rate": (lambda: changed("pads", 0, dram=Bus(0.0)), "room, words and ways"),
@@ -155,6 +162,15 @@ def test_what_was_stored_before_it_was_written_again_is_found():
     store = next(at for at, one in enumerate(found.transfers) if (one.kind, one.tensor, one.step) == ("store", 1, 1))
     stale = replace(found, transfers=(*found.transfers[:store], *found.transfers[store + 1:]))
     assert any("is loaded" in fault.rule for fault in verify(stale))
+
+
+def test_a_file_tells_the_gap_of_its_score_and_bound(tmp_path):
+    file = _written(tmp_path, replace(plan(), bound=plan().score / 2, proven=False))
+    assert tw.open_plan(file).gap == 1.0
+    for gap in ("0.5", '"none"'):
+        (tmp_path / "other.json").write_text(file.read_text().replace('"gap": 1.0', f'"gap": {gap}'))
+        with pytest.raises(tw.InputError, match="gap"):
+            tw.open_plan(tmp_path / "other.json")
 
 
 def test_the_verb_tells_what_does_not_hold(tmp_path, capsys, monkeypatch):
