@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
     from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused, fused_nest
-    from tilewright.api.fusing import FUSION_SPACES, FusedAttention, fuse
+    from tilewright.api.fusing import FUSION_SPACES, FusedAttention, evaluate_saved, fuse, fused_space_of
     from tilewright.api.inputs import (
         load_accelerator,
         load_design_space,
@@ -98,11 +98,13 @@ __all__ = [
     "drawn_mappings",
     "evaluate",
     "evaluate_fused",
+    "evaluate_saved",
     "explore",
     "find_array",
     "flexibility",
     "fuse",
     "fused_nest",
+    "fused_space_of",
     "load_accelerator",
     "load_design_space",
     "load_mapping",

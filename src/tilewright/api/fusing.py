@@ -1,6 +1,6 @@
 """Which operators of a network run together: spaces of fused plans by name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,20 @@ from typing import Any
 import tilewright.report
 from tilewright.api.flags import command_line, flags, takes
 from tilewright.api.fuse_options import FuseOptions
-from tilewright.api.inputs import load_accelerator, load_network, name_of
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, name_of
 from tilewright.api.micro_batching import fuse_micro_batches
 from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
-from tilewright.base import InputError, Registry, write_whole
-from tilewright.fusion.flat import AttentionFusion, FusionGoal, attention_yaml, flat_machine, fuse_attention
+from tilewright.base import InputError, Registry, read_text, write_whole
+from tilewright.fusion import microbatch
+from tilewright.fusion.flat import (
+    AttentionFusion,
+    FusionGoal,
+    attention_terms,
+    attention_yaml,
+    flat_machine,
+    fuse_attention,
+)
 from tilewright.hardware import read_bytes
 from tilewright.workload import Graph
 
@@ -45,8 +53,9 @@ class FusedAttention(OnSheet):
 
     def write_plan(self, path: str | Path) -> Path:
         """Write the plans as YAML, which ``plan`` of `fuse` reads; folders are made."""
-        parts = {plan.attention.name: plan.parts for plan in self.found.plans}
-        return write_whole(ready_place(path), attention_yaml(self.network, parts))
+        found = self.found
+        return write_whole(ready_place(path), attention_yaml(
+            self.network, found.plans, found.machine, found.goal.softmax))
 
 
 @takes(FuseOptions, raises=", or no plan fits the machine")
@@ -62,6 +71,37 @@ def fuse(asked: FuseOptions) -> OnSheet:
     plan = FUSION_SPACES.get(asked.space)
     _check_own(asked)
     return plan(asked, load_network(asked.network, _bound(asked) or None))
+
+
+def fused_space_of(plan: str | Path | None) -> str | None:
+    """Return the space of a plan that `fuse` saved, None where a file is none."""
+    if plan is None or Path(plan).suffix not in (".yaml", ".yml") or not Path(plan).is_file():
+        return None
+    lines = read_text(Path(plan)).splitlines()
+    found = {space for space, field in (("flat", "attentions:"), ("micro-batch", "strategy:"))
+             if any(line.startswith(field) for line in lines)}
+    return next(iter(found), None)
+
+
+def evaluate_saved(plan: str | Path, network: Network, arch: Machine, bind: Mapping[str, int | str] | None = None,
+                   ) -> OnSheet:
+    """Return what a plan that `fuse` saved takes, for what it was made for.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read, the plan is one of another network, or it does not fit.
+    """
+    space = fused_space_of(plan)
+    terms = microbatch.micro_batch_terms(plan) if space == "micro-batch" else attention_terms(plan)
+    more = {"word_bits": terms.get("word_bits"), "objective": terms["objective"],
+            "memory": None if terms["memory_bytes"] is None else f"{terms['memory_bytes']:.12g}B"}
+    if space == "micro-batch":
+        room = f"{terms['weight_bytes']:.12g}B" if terms["weight_bytes"] else None
+        more |= {"word_bits": round(8 * terms["word_bytes"]), "batch": terms["batch"], "weight_memory": room}
+    else:
+        more |= {"softmax": terms["softmax"], "causal": terms["causal"], "clock": terms["clock_mhz"]}
+    return fuse(network, arch, bind=bind, plan=plan, space=space or "", **more)
 
 
 @FUSION_SPACES.register("flat")

@@ -12,6 +12,7 @@ import tilewright.mapping
 import tilewright.report
 import tilewright.store
 from tilewright.base import InputError
+from tilewright.cli.compare import deliver
 from tilewright.cli.options import (
     Bind,
     Density,
@@ -82,12 +83,13 @@ def evaluate(
         return
     if reference or rounds:
         raise InputError("--reference" if reference else "--rounds", "must come with --cases")
-    if tilewright.mapping.is_fused_file(mapping):
+    saved = tilewright.api.fused_space_of(mapping) is not None
+    if saved or tilewright.mapping.is_fused_file(mapping):
         assert mapping is not None
         others = {"--layer": layer, "--dataflow": dataflow, "--repair": repair or None, "--write": write,
                   "--footprint": footprint, "--density": density}
-        raise typer.Exit(_fused(mapping, network, arch, others,
-                                {"bind": bind, "precision": precision, "json_file": json_file}))
+        raise typer.Exit(_fused(mapping, network, arch, others, {
+            "bind": bind, "precision": precision, "json_file": json_file, "saved": saved}))
     together = None if dataflow is not None or mapping is None else tilewright.api.load_together(
         mapping, network, arch, layer)
     if together is not None:
@@ -121,7 +123,12 @@ def _fused(plan: Path, network: str | None, arch: str | None, others: dict[str, 
         if value is not None:
             raise InputError(name, "must be left out with fused groups", str(value))
     if network is None or arch is None:
-        raise InputError("--network" if network is None else "--arch", "must be given")
+        raise InputError("--network" if network is None else "--arch", "must be given", None,
+                         "A plan says what runs together, not on what: for example --network resnet18 --arch dnnfuser")
+    if asked["saved"]:
+        run = tilewright.api.evaluate_saved(plan, network, arch, sizes(asked["bind"], "--bind"))
+        deliver("evaluate", run.sheet, run.plain, (None, asked["json_file"], None))
+        return 0
     found = tilewright.api.evaluate_fused(plan, network, arch, bind=sizes(asked["bind"], "--bind"),
                                           precision=asked["precision"])
     screen = console(asked["json_file"])

@@ -16,11 +16,11 @@ def attention_sheet(found: AttentionFusion, network: str, command: str = "") -> 
     """Return what is to be shown of the attentions of a network."""
     machine, gap = found.machine, found.gap
     facts = (
-        f"{machine.rows} x {machine.columns} elements, {engineering(machine.capacity_words * machine.word_bytes)}B on "
-        f"the chip, {machine.word_bits}-bit words, {machine.dram_rate:.4g} words of DRAM a cycle at "
-        f"{machine.clock_mhz:g} MHz",
+        f"{machine.rows} x {machine.columns} elements, "
+        f"{engineering(machine.capacity_words * machine.word_bytes, 'B')} on the chip, {machine.word_bits}-bit words, "
+        f"{machine.dram_rate:.4g} words of DRAM a cycle at {machine.clock_mhz:g} MHz",
         f"Attention: {engineering(found.latency_cycles)} cycles, {found.speedup:.2f} times faster than the best plans "
-        f"that are not fused; within {100 * max(gap, 0):.2g} % of what no plan can beat",
+        f"that are not fused; within {percent(max(gap, 0.0))} of what no plan can beat",
         f"All matrix products: {engineering(found.latency_cycles + found.others.latency_cycles)} cycles, "
         f"{found.whole_speedup:.2f} times faster than not fused; the others are not fused")
     tables = (_plans(found), _words(found), _loops(found))

@@ -20,10 +20,11 @@ def fusion_sheet(plan: MicroBatchPlan, search: Fused | None, gap: float, command
     unfused = MicroBatchPlan.of(problem, problem.unfused).cost
     title = f"{problem.name} on {problem.machine.name}, batch {problem.batch}"
     lead = (f"{len(problem.entries) - 1} layers in {len(plan.groups)} groups, by {problem.objective}; "
-            f"{engineering(problem.memory_bytes)}B for micro-batches"
-            + (f", {engineering(problem.weight_bytes)}B for weights." if problem.weight_bytes else "; weights apart."))
+            f"{engineering(problem.memory_bytes, 'B')} for micro-batches"
+            + (f", {engineering(problem.weight_bytes, 'B')} for weights." if problem.weight_bytes else
+               "; weights apart."))
     facts = (_gain(plan, unfused.latency_cycles), _traffic(plan, unfused.offchip_bytes, unfused.energy_pj),
-             _verdict(plan, gap), *([_search(plan, search)] if search is not None else []),
+             _verdict(gap), *([_search(plan, search)] if search is not None else []),
              "All elements multiply all the time, vector work takes no time, and groups run one after the other.")
     return Sheet(title, lead, facts, (_groups(plan), _bounds(plan)), (_footprint(plan), _layers(plan)), {}, command)
 
@@ -38,32 +39,29 @@ def _gain(plan: MicroBatchPlan, unfused: float) -> str:
 
 def _traffic(plan: MicroBatchPlan, unfused_bytes: float, unfused_pj: float) -> str:
     cost = plan.cost
-    return (f"Off chip {engineering(cost.offchip_bytes)}B (layer by layer {engineering(unfused_bytes)}B), of which "
-            f"weights {engineering(cost.weight_bytes)}B; {engineering(cost.energy_pj * 1e-12, 'J')} (layer by layer "
-            f"{engineering(unfused_pj * 1e-12, 'J')}). Micro-batches take {engineering(cost.memory_bytes)}B at most"
-            + ("." if plan.fits else f": more than the {engineering(plan.problem.memory_bytes)}B that there are."))
+    return (f"Off chip {engineering(cost.offchip_bytes, 'B')} (layer by layer {engineering(unfused_bytes, 'B')}), of "
+            f"which weights {engineering(cost.weight_bytes, 'B')}; {engineering(cost.energy_pj * 1e-12, 'J')} (layer "
+            f"by layer {engineering(unfused_pj * 1e-12, 'J')}). Micro-batches take "
+            f"{engineering(cost.memory_bytes, 'B')} at most.")
 
 
-def _verdict(plan: MicroBatchPlan, gap: float) -> str:
-    if not plan.fits:
-        return "The plan does not fit: give more memory, or smaller micro-batches."
-    if gap < CLOSED:
-        return "No plan does better."
-    return f"At most {percent(gap)} above the best there is."
+def _verdict(gap: float) -> str:
+    return "No plan does better." if gap < CLOSED else f"At most {percent(gap)} above the best there is."
 
 
 def _search(plan: MicroBatchPlan, search: Fused) -> str:
-    told = (f"Mapper {search.mapper}, seed {search.seed}: {search.samples:,} plans scored in "
+    plans = "plan" if search.samples == 1 else "plans"
+    told = (f"Mapper {search.mapper}, seed {search.seed}: {search.samples:,} {plans} scored in "
             f"{engineering(search.seconds, 's')}.")
     return told if search.found else (
-        f"{told} None fits: the nearest takes {engineering(search.least_memory_bytes)}B. Shown is layer by layer.")
+        f"{told} None fits: the nearest takes {engineering(search.least_memory_bytes, 'B')}. Shown is layer by layer.")
 
 
 def _groups(plan: MicroBatchPlan) -> Table:
     rows = tuple((place, _named(group), len(group.layers), " ".join(
         OUT if size == SYNC else str(size) for size in group.micro_batches), engineering(group.cost.latency_cycles),
-        group.cost.limit, f"{engineering(group.cost.memory_bytes)}B", f"{engineering(group.cost.offchip_bytes)}B",
-        f"{engineering(group.cost.weight_bytes)}B") for place, group in enumerate(plan.groups))
+        group.cost.limit, engineering(group.cost.memory_bytes, "B"), engineering(group.cost.offchip_bytes, "B"),
+        engineering(group.cost.weight_bytes, "B")) for place, group in enumerate(plan.groups))
     return Table("groups", "Groups, one after the other", (
         "Group", "Layers", "Number", "Micro-batches", "Cycles", "Limit", "Memory", "Off chip", "Weights"), rows,
         (f"Micro-batches: samples of each result that stay on chip; {OUT}: it goes off chip, and ends the group.",))

@@ -91,10 +91,23 @@ def test_a_plan_is_written_and_looked_at_again(tilewright, tmp_path):
     again = tilewright(*words, "--plan", "plan.yaml", "--json", "b.json")
     one, other = (json.loads((tmp_path / name).read_text())["attentions"] for name in ("a.json", "b.json"))
     assert again.code == 0 and one == other
+    longer = tilewright("fuse", "bert-base:sequence=2048", "--arch", "flat-edge", "--plan", "plan.yaml")
+    assert longer.code == 2 and "attentions have the same names" in longer.err
     apart = tw.fuse("bert-base:sequence=1024", "flat-edge", within="flex")
     apart.write_plan(tmp_path / "flex.yaml")
     kept = tw.fuse("bert-base:sequence=1024", "flat-edge", plan=tmp_path / "flex.yaml")
     assert kept.found.plans == apart.found.plans and len(kept.found.plans[0].parts) == 2
+
+
+def test_a_saved_plan_costs_what_it_did(tilewright, tmp_path):
+    network = "bert-base:sequence=256"
+    run = tw.fuse(network, "flat-edge", objective="edp", causal=True, softmax="vector", clock=470, memory="64KiB",
+                  word_bits=8)
+    run.write_plan(tmp_path / "plan.yaml")
+    words = ("evaluate", "plan.yaml", "--network", network, "--arch", "flat-edge")
+    again = tilewright(*words, "--json", "-")
+    assert again.code == 0 and json.loads(again.out)["attentions"] == run.plain["attentions"]
+    assert tilewright(*words[:-2]).code == 2 and tilewright(*words, "--layer", "x").code == 2
 
 
 GIVEN = """\

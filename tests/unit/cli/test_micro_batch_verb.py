@@ -23,6 +23,8 @@ def test_a_plan_is_found_written_and_read_again(tilewright, tmp_path):
     assert "No plan does better." in found.out and "Memory over time" in (tmp_path / "out.html").read_text()
     again = tilewright(*ASKED, "--plan", "plan.yaml", "--json", "again.json")
     assert again.code == 0 and json.loads((tmp_path / "again.json").read_text())["strategy"] == tree["strategy"]
+    costed = tilewright("evaluate", "plan.yaml", "--network", "resnet18", "--arch", ASKED[3], "--json", "costed.json")
+    assert costed.code == 0 and json.loads((tmp_path / "costed.json").read_text())["cost"] == tree["cost"]
     repeated = tilewright(*shlex.split(tree["command"])[1:], "--json", "repeated.json")
     assert repeated.code == 0
     assert json.loads((tmp_path / "repeated.json").read_text())["strategy"] == tree["strategy"]
@@ -33,6 +35,7 @@ def test_a_plan_is_found_written_and_read_again(tilewright, tmp_path):
     (("--mapper", "nope"), "fusion mapper"), (("--space", "nope"), "space of fused plans"),
     (("--objective", "edp"), "objective"),
     (("--plan", "other.yaml"), "layers of resnet18"), (("--plan", "large.yaml"), "must be -1 or from 1"),
+    (("--plan", "over.yaml"), "must fit the memory"), (("--plan", "sizes.yaml"), "layers have the same names"),
     (("--plan", "none.yaml"), "existing file"), (("--plan", "wrong.yaml"), "not a known field"),
     (("--option", "population=3"), "option"), (("--arch", "eyeriss"), "one machine")])
 def test_what_is_wrong_is_one_error(tilewright, tmp_path, given, told):
@@ -40,6 +43,9 @@ def test_what_is_wrong_is_one_error(tilewright, tmp_path, given, told):
     (tmp_path / "other.yaml").write_text("network: a\nbatch: 8\nmemory_bytes: 1\nstrategy: {input: -1, conv: 2}\n")
     plan = tw.fuse("resnet18", space=SPACE, arch="dnnfuser", batch=8).plan.yaml()
     (tmp_path / "large.yaml").write_text(plan.replace('"conv1": -1', '"conv1": 9'))
+    (tmp_path / "over.yaml").write_text(plan.replace('"conv1": -1', '"conv1": 8'))
+    sizes = tw.fuse("resnet18:size=192", space=SPACE, arch="dnnfuser", batch=8).plan.yaml()
+    (tmp_path / "sizes.yaml").write_text(sizes)
     found = tilewright(*ASKED, *given)
     assert found.code == 2 and told in found.err and found.err.count("Error") == 1
 

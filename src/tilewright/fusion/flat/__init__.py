@@ -21,7 +21,7 @@ from tilewright.fusion.flat.dataflows import (
 )
 from tilewright.fusion.flat.machines import FlatMachine, flat_machine
 from tilewright.fusion.flat.networks import AttentionFusion, FusionGoal, fuse_attention
-from tilewright.fusion.flat.plan_files import attention_yaml, read_attention_plans
+from tilewright.fusion.flat.plan_files import attention_terms, attention_yaml, read_attention_plans
 from tilewright.fusion.flat.rerun import RerunCost, RerunPlan, rerun_best, rerun_cost
 from tilewright.fusion.flat.search import (
     FLAT_OBJECTIVES,
@@ -56,6 +56,7 @@ __all__ = [
     "TilePlan",
     "TilePlans",
     "attention_bound",
+    "attention_terms",
     "attention_yaml",
     "attentions",
     "best_plan",

@@ -22,7 +22,13 @@ from tilewright.fusion.microbatch.learned import (
     train_fuser,
     written,
 )
-from tilewright.fusion.microbatch.plans import MicroBatchCost, MicroBatchGroup, MicroBatchPlan, read_micro_batches
+from tilewright.fusion.microbatch.plans import (
+    MicroBatchCost,
+    MicroBatchGroup,
+    MicroBatchPlan,
+    micro_batch_terms,
+    read_micro_batches,
+)
 from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES, OVER, SYNC, FusedMachine, MicroBatchProblem
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, Fused, FusionMapper, FusionSession, fuse
 from tilewright.fusion.microbatch.walk import WalkedStrategy, walk_strategy
@@ -55,6 +61,7 @@ __all__ = [
     "figures",
     "fuse",
     "load_fuser",
+    "micro_batch_terms",
     "of_groups",
     "read_micro_batches",
     "repaired",

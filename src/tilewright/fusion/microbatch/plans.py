@@ -3,23 +3,27 @@
 .. code-block:: yaml
 
     network: resnet18
+    signature: 4ecd1f6d2ad5d4b3
     batch: 64
     memory_bytes: 20000000
     strategy: {input: -1, conv1: 4, layer1.0.conv1: 16}
+
+The signature, which may be left out, is that of the network's layers; ``weight_bytes`` (0), ``word_bytes`` (1) and
+``objective`` (latency) may be given besides.
 """
 
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from tilewright.base import FieldsDocument
+from tilewright.base import FieldsDocument, digest
 from tilewright.fusion.microbatch.costs import GROUP_FIGURES, figures, of_groups
-from tilewright.fusion.microbatch.problem import SYNC, Floats, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.problem import SYNC, Floats, FusionObjective, Ints, MicroBatchProblem
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,11 @@ class MicroBatchPlan:
         """Return the plan as YAML."""
         rows = (f"  {json.dumps(entry.name)}: {size}"
                 for entry, size in zip(self.problem.entries, self.strategy, strict=True))
-        return "\n".join((f"network: {json.dumps(self.problem.name)}", f"batch: {self.problem.batch}",
-                          f"memory_bytes: {self.problem.memory_bytes:.12g}", "strategy:", *rows, ""))
+        problem = self.problem
+        return "\n".join((f"network: {json.dumps(problem.name)}", f'signature: "{digest(problem.entries)}"',
+                          f"batch: {problem.batch}", f"memory_bytes: {problem.memory_bytes:.12g}",
+                          f"weight_bytes: {problem.weight_bytes:.12g}", f"word_bytes: {problem.word_bytes:.12g}",
+                          f"objective: {problem.objective}", "strategy:", *rows, ""))
 
     def __str__(self) -> str:
         return "\n".join("[" + ", ".join(f"{name} {'out' if size == SYNC else size}" for name, size in zip(
@@ -117,7 +124,27 @@ class _PlanFields(BaseModel):
     network: Annotated[str, Field(min_length=1)]
     batch: Annotated[int, Field(ge=1)]
     memory_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    signature: str = ""
+    weight_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    word_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    objective: FusionObjective = "latency"
     strategy: Annotated[dict[str, int], Field(min_length=1)]
+
+
+def _read(source: str | Path) -> tuple[FieldsDocument, _PlanFields]:
+    document = FieldsDocument.of(source, "plan", "network:, batch:, memory_bytes:, strategy:")
+    return document, document.validated(_PlanFields, document.plain())
+
+
+def micro_batch_terms(source: str | Path) -> dict[str, Any]:
+    """Return what a plan was made for: ``batch``, ``memory_bytes``, ``weight_bytes``, ``word_bytes``, ``objective``.
+
+    Raises
+    ------
+    InputError
+        If the file says something wrong.
+    """
+    return _read(source)[1].model_dump(exclude={"network", "signature", "strategy"})
 
 
 def read_micro_batches(source: str | Path, problem: MicroBatchProblem) -> MicroBatchPlan:
@@ -126,23 +153,32 @@ def read_micro_batches(source: str | Path, problem: MicroBatchProblem) -> MicroB
     Raises
     ------
     InputError
-        If the file says something wrong, is of other layers, or has a micro-batch that is larger than the batch.
+        If the file says something wrong, is of another network, has a micro-batch that is larger than the batch, or a
+        group takes more than the memory.
     """
-    document = FieldsDocument.of(source, "plan", "network:, batch:, memory_bytes:, strategy:")
-    fields = document.validated(_PlanFields, document.plain())
+    document, fields = _read(source)
     names = [entry.name for entry in problem.entries]
     if list(fields.strategy) != names:
         wrong = [name for name in fields.strategy if name not in names] or [
             name for name in names if name not in fields.strategy] or list(fields.strategy)
         raise document.fail(("strategy",), f"must name the input and the layers of {problem.name}, in order",
                             ", ".join(wrong[:3]), f"The plan is of {fields.network}")
+    if fields.signature not in ("", digest(problem.entries)):
+        raise document.fail(("signature",), f"must be that of {problem.name}: layers have the same names, but other "
+                            "sizes", fields.signature, f"The plan is of {fields.network}")
     sizes = list(fields.strategy.values())
     unfit = next((name for name, size in fields.strategy.items()
                   if size != SYNC and not 1 <= size <= problem.batch), None)
     if unfit is not None:
         raise document.fail(("strategy", unfit), f"must be -1 or from 1 to the batch, {problem.batch}",
                             fields.strategy[unfit])
-    return MicroBatchPlan(problem, tuple(sizes))
+    plan = MicroBatchPlan(problem, tuple(sizes))
+    if not plan.fits:
+        most = max(plan.groups, key=lambda group: group.cost.memory_bytes)
+        raise document.fail(("strategy",), f"must fit the memory, {problem.memory_bytes:,.0f} bytes",
+                            f"{most.cost.memory_bytes:,.0f} bytes from {most.layers[0]} to {most.layers[-1]}",
+                            "Take smaller micro-batches, more groups, or a larger --memory")
+    return plan
 
 
 def _cost(row: Floats) -> MicroBatchCost:
