@@ -1,0 +1,258 @@
+"""SAGAR, figures 3, 7, 11, 12 and 13: what partitions of a systolic array are worth, without learning.
+
+Samajdar, Pellauer, Krishna, "Learning Flexible GEMM Accelerator Configuration and Mapping-space using ML". A run that
+waits for nothing is always fastest on the smallest sub-arrays; what a switch of `PartitionEffects` makes win stands
+beside it.
+"""
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilewright.cost import (
+    SAGAR,
+    SCALE_SIM,
+    SCALE_SIM_PAPER,
+    STALL_FREE,
+    SYSTOLIC_RULES,
+    ArrayConfiguration,
+    PartitionEffects,
+    SystolicProduct,
+    best_configurations,
+    partitioned_counts,
+)
+from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, cases, exact, gain, judge, lower, right
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.workload import zoo
+
+SOURCE = "Samajdar et al., Learning Flexible GEMM Accelerator Configuration and Mapping-space using ML, "
+SIDES = (128, 64, 32, 16, 8, 4)
+SWITCHES = {
+    "stall-free": STALL_FREE, "bypass": PartitionEffects(bypass=True),
+    "sums in a tree": PartitionEffects(summation="tree"), "sums in banks": PartitionEffects(summation="banks"),
+    "ports": PartitionEffects(ports=True), "ports, reads collated": PartitionEffects(ports=True, collation=True),
+    "all, DRAM apart": PartitionEffects(bypass=True, summation="banks", ports=True, dram="replicated"),
+}
+"""What is counted, by what people call it."""
+Found = Mapping[str, Any]
+
+
+def square(side: int) -> ArrayConfiguration:
+    """Return the plane of 128 x 128 as sub-arrays of one side, outputs resting."""
+    return ArrayConfiguration(side, side, 128 // side, 128 // side, "os")
+
+
+def _one(runner: Runner, key: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> Found:
+    """Run one cell."""
+    (found,) = runner.run([Cell(key, compute)])
+    return found
+
+
+def _bars(name: str, title: str, values: Mapping[str, float], unit: str) -> Plot:
+    return Plot(name, title, [{"type": "bar", "x": list(values), "y": list(values.values())}],
+                {"yaxis": {"title": {"text": unit}}})
+
+
+WINNER = exact("Of 128x128 to 4x4, sub-arrays of 32x32 are fastest", "32x32", "whether no other takes fewer cycles")
+TWICE = gain("32x32 is about twice as fast as one array", "about 2x", 2.0)
+READS = gain("32x32 reads about four times as much as one array", "about 4x", 4.0)
+
+
+def _figure3() -> dict[str, Any]:
+    product, layouts = [(256, 256, 64)], [square(side) for side in SIDES]
+    found: dict[str, Any] = {}
+    for name, rules in (("cycles", SYSTOLIC_RULES), ("scale_sim", SCALE_SIM), ("paper", SCALE_SIM_PAPER)):
+        found[name] = partitioned_counts(product, layouts, SAGAR, conventions=rules).cycles[0].tolist()
+    found["ports"] = partitioned_counts(product, layouts, SAGAR, SWITCHES["ports"]).cycles[0].tolist()
+    found["reads"] = partitioned_counts(product, layouts, SAGAR).sram_reads[0].tolist()
+    return found
+
+
+@reproduction("sagar-fig3", "256x64 by 64x256 on one array and on many: cycles and reads", SOURCE + "figure 3",
+              (WINNER, TWICE, READS), Setting("quick", 1), Setting("full", 1))
+def figure3(setting: Setting, runner: Runner) -> Findings:
+    """Count one product on six layouts."""
+    found = _one(runner, {"figure": 3}, _figure3)
+    cycles, at = found["cycles"], SIDES.index(32)
+    least = 256 * 256 * 64 // SAGAR.macs
+    names = ("cycles", "scale_sim", "paper", "ports", "reads")
+    rows = tuple((f"{side}x{side}", *(found[name][place] for name in names), least)
+                 for place, side in enumerate(SIDES))
+    table = Table("layouts", "Cycles and reads by sub-array", (
+        "Sub-arrays", "Ours", "SCALE-Sim", "Its paper", "Ours, one word a bank", "Reads", "Bound (cycles)"), rows, (
+            "Ours agree with a walk of every word (tests/oracle/partition_walk.py).",))
+    fastest = [side for place, side in enumerate(SIDES) if cycles[place] == min(cycles)]
+    return Findings((table,), (
+        judge(WINNER, float(fastest == [32]), f"{fastest[0]}x{fastest[0]}, {min(cycles):,.0f} cycles; 32x32 takes "
+              f"{cycles[at]:,.0f}", "smaller sub-arrays only fill and drain sooner"),
+        judge(TWICE, cycles[0] / cycles[at], f"{cycles[0] / cycles[at]:.2f}x"),
+        judge(READS, found["reads"][at] / found["reads"][0], f"{found['reads'][at] / found['reads'][0]:.2f}x")), (
+            _bars("cycles", "Cycles", dict(zip([row[0] for row in rows], cycles, strict=True)), "cycles"),))
+
+
+CLASSES = exact("Arrays of 2^14 units have 858 configurations", "858", "our count by sides, layouts and dataflows")
+LAYER = ArrayConfiguration(16, 4, 8, 32, "ws")
+LAYER19 = exact("Layer 19 of Faster R-CNN is fastest on 8x32 sub-arrays of 16x4, weights resting", "8x32 of 16x4 ws",
+                "whether no other takes fewer cycles")
+NEAR = Claim("That configuration is near the best", "1x", "its cycles over the fewest; twice as many is nothing in it",
+             1.0, 2.0, "gain")
+
+
+def layers(network: str, most: int | None = None) -> list[tuple[str, tuple[int, int, int], int]]:
+    """Return the first products of a network: name, sizes, times."""
+    found = []
+    for node in zoo.load(network).mac_nodes[:most]:
+        product = SystolicProduct.of(node.operator)
+        found.append((node.name, (product.m, product.n, product.k), product.count * node.count))
+    return found
+
+
+def _figure7() -> dict[str, Any]:
+    configurations = SAGAR.configurations()
+    sizes = layers("faster-rcnn", 19)[18][1]
+    found: dict[str, Any] = {"classes": len(configurations), "bound_cycles": -(-prod(sizes) // SAGAR.macs)}
+    for name, effects in SWITCHES.items():
+        cycles = partitioned_counts([sizes], configurations, SAGAR, effects).cycles[0]
+        best = configurations[best_configurations([sizes], configurations, SAGAR, effects).index[0]]
+        theirs = cycles[configurations.index(LAYER)]
+        found[name] = {"least": int(cycles.min()), "theirs": int(theirs), "fewer": int((cycles < theirs).sum()),
+                       "text": str(best)}
+    return found
+
+
+@reproduction("sagar-fig7", "The space of configurations, and layer 19 of Faster R-CNN on all of them",
+              SOURCE + "figure 7a to c", (CLASSES, LAYER19, NEAR), Setting("quick", 1), Setting("full", 1))
+def figure7(setting: Setting, runner: Runner) -> Findings:
+    """Count configurations, and one layer on all of them."""
+    found = _one(runner, {"figure": 7}, _figure7)
+    free = found["stall-free"]
+    table = Table("layer19", "Layer 19 of Faster R-CNN", (
+        "Counted", "Best", "Cycles", "Published best", "Faster ones", "Bound (cycles)"), tuple(
+            (name, found[name]["text"], found[name]["least"], found[name]["theirs"], found[name]["fewer"],
+             found["bound_cycles"]) for name in SWITCHES), (
+                "The layer is the 19th product of our Faster R-CNN; which layer the paper counts as 19 is not said.",
+                "Ours agree with a walk of every word (tests/oracle/partition_walk.py)."))
+    return Findings((table,), (
+        judge(CLASSES, right([(found["classes"], 858)]), f"{found['classes']:,.0f}"),
+        judge(LAYER19, float(free["theirs"] <= free["least"]), f"{free['text']}; {free['fewer']:,.0f} are faster"),
+        judge(NEAR, free["theirs"] / free["least"], f"{free['theirs'] / free['least']:.2f}x")), (
+            _bars("cycles", "Fewest cycles by what is counted", {name: found[name]["least"] for name in SWITCHES},
+                  "cycles"),))
+
+
+SYNTHETIC = [*((size,) * 3 for size in (128, 256, 512, 1024, 2048)),
+             *((size, 64, 64) for size in (128, 256, 512, 1024, 2048)),
+             *((64, size, 64) for size in (128, 256, 512, 1024, 2048)),
+             *((64, 64, size) for size in (128, 256, 512, 1024, 2048))]
+"""G1 to G20 of table IV: m, n, k."""
+FAVOUR = Claim("40 % of G1 to G20 are fastest on sub-arrays of 8x8 or 32x32", "about 40 %",
+               "the share of them, without waiting", 0.4, 0.0)
+
+
+def _figure12() -> dict[str, Any]:
+    return {name: np.transpose([best_configurations(SYNTHETIC, SAGAR.units(side, side), SAGAR, effects).cycles
+                                for side in SIDES]).tolist() for name, effects in SWITCHES.items()}
+
+
+def won(cycles: list[list[float]]) -> dict[int, int]:
+    """Return how many products take the fewest cycles on sub-arrays of each side, the larger among equals."""
+    sides = [SIDES[row.index(min(row))] for row in cycles]
+    return {side: sides.count(side) for side in SIDES}
+
+
+@reproduction("sagar-fig12", "Which sub-arrays G1 to G20 want, and what must be counted for larger ones to win",
+              SOURCE + "table IV and figure 12a", (FAVOUR,), Setting("quick", 1), Setting("full", 1))
+def figure12(setting: Setting, runner: Runner) -> Findings:
+    """Find the best square sub-arrays of twenty products under every switch."""
+    found = {name: won(cycles) for name, cycles in _one(runner, {"figure": 12}, _figure12).items()}
+    table = Table("sides", "Products that are fastest on sub-arrays of each side", (
+        "Counted", *(f"{side}x{side}" for side in SIDES)), tuple(
+            (name, *(found[name][side] for side in SIDES)) for name in SWITCHES), (
+                "Among equals the largest are counted.",
+                "Ours agree with a walk of every word (tests/oracle/partition_walk.py)."))
+    shares = {name: (found[name][8] + found[name][32]) / len(SYNTHETIC) for name in SWITCHES}
+    told = "; ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
+    return Findings((table,), (judge(FAVOUR, shares["stall-free"], told, "only fill and drain tell sides apart"),), (
+        _bars("shares", "Share that is fastest on 8x8 or 32x32", shares, "share"),))
+
+
+NETWORKS = {"alphagozero": None, "deepspeech2": None, "faster-rcnn": 10}
+"""Workloads of figure 11, and how many of their layers."""
+MONOLITHIC_POWER = 1 / 1.5
+"""Of SAGAR's (V-B): SAGAR takes half as much again."""
+TENFOLD = gain("SAGAR is more than ten times as fast as one array where distributed arrays are preferred", "> 10x",
+               10.0, "the most of all layers of the three networks")
+FASTER = cases("Distributed 4x4 arrays are mostly faster than one array", "figure 11a",
+               "the share of layers; equal ones count half")
+EDP = Claim("SAGAR's EDP is 80 to 92 % below that of one array", "0.20 to 0.08",
+            "the largest of the three networks, of SAGAR's power (V-B) and cycles", 0.2, 1.0, "gain")
+
+
+def _figure11(network: str) -> dict[str, Any]:
+    products = layers(network, NETWORKS[network])
+    sizes, times = [sizes for _, sizes, _ in products], np.array([count for *_, count in products])
+    spaces = {"sagar": SAGAR.configurations("realisable"), "monolithic": SAGAR.units(128, 128),
+              "distributed": SAGAR.units(4, 4)}
+    cycles = {name: best_configurations(sizes, space, SAGAR).cycles for name, space in spaces.items()}
+    return {name: (values * times).tolist() for name, values in cycles.items()}
+
+
+@reproduction("sagar-fig11", "SAGAR, one array and many on AlphaGoZero, DeepSpeech2 and Faster R-CNN",
+              SOURCE + "figure 11 a, c and e", (TENFOLD, FASTER, EDP), Setting("quick", 1), Setting("full", 1))
+def figure11(setting: Setting, runner: Runner) -> Findings:
+    """Count three networks on the best configuration of three machines, layer by layer."""
+    found = dict(zip(NETWORKS, runner.run([Cell({"figure": 11, "network": name}, lambda name=name: _figure11(name))
+                                           for name in NETWORKS]), strict=True))
+    ratios = [alone / ours for each in found.values()
+              for alone, ours in zip(each["monolithic"], each["sagar"], strict=True)]
+    faster = lower(pair for each in found.values()
+                   for pair in zip(each["distributed"], each["monolithic"], strict=True))
+    edp = {name: (sum(each["sagar"]) / sum(each["monolithic"]))**2 / MONOLITHIC_POWER for name, each in found.items()}
+    whole = {name: [float(sum(each[machine])) for machine in ("monolithic", "distributed", "sagar")]
+             for name, each in found.items()}
+    rows: tuple[tuple[Value, ...], ...] = tuple(
+        (name, *cycles, cycles[0] / cycles[2], edp[name]) for name, cycles in whole.items())
+    table = Table("networks", "Cycles that wait for nothing", (
+        "Network", "128x128", "4x4", "SAGAR", "Speedup", "EDP over 128x128"), rows, (
+            "Networks are those of our zoo; every machine may choose its dataflow and layout for each layer.",
+            "Ours agree with a walk of every word (tests/oracle/partition_walk.py)."))
+    return Findings((table,), (
+        judge(TENFOLD, max(ratios), f"{max(ratios):.1f}x at most"),
+        judge(FASTER, faster, f"{100 * faster:.0f} % of {len(ratios)} layers"),
+        judge(EDP, max(edp.values()), ", ".join(f"{name} {value:.2f}" for name, value in edp.items()))), (
+            _bars("edp", "EDP over that of one array", edp, "ratio"),))
+
+
+PRINTED = {
+    "TOPS": exact("16,384 units at 1 GHz make 32.768 TOPS", "32.768", "two operations a unit and cycle"),
+    "power": exact("SAGAR takes 3.5 times less power than distributed arrays", "3.5x", "5.3x over 1.5x of the text"),
+    "area": exact("SAGAR takes 3.2 times less area than distributed arrays", "3.2x", "5x over 1.08x of the text"),
+    "units": exact("SIGMA of SAGAR's area has 2,734 units", "2,734", "units of SAGAR, less the 30 % of its area"),
+    "banks": exact("Every machine has a megabyte a buffer and 16,384 units", "table III", "units, banks and words"),
+}
+PRINTED_BY = {"TOPS": 32.768, "power": 3.5, "area": 3.2, "units": 2734.0, "banks": 7.0}
+TABLE3 = {"4x4": (1024, 16, 4, 256), "8x8": (256, 64, 8, 512), "16x16": (64, 256, 16, 1024),
+          "32x32": (16, 1024, 32, 2048), "64x64": (4, 4096, 64, 4096), "128x128": (1, 16384, 128, 8192),
+          "SAGAR": (1, 16384, 1024, 1024)}
+"""Table III: units, multiply-accumulates each, banks of a buffer each, bytes of a bank."""
+
+
+@reproduction("sagar-fig13", "Table III, and what the text says of area and power", SOURCE + "table III, section V-B",
+              tuple(PRINTED.values()), Setting("quick", 1), Setting("full", 1))
+def figure13(setting: Setting, runner: Runner) -> Findings:
+    """Work out the text's figures from one another."""
+    whole = sum(units * macs == SAGAR.macs and units * banks * words == 2**20
+                for units, macs, banks, words in TABLE3.values())
+    ours = {"TOPS": 2 * SAGAR.macs * SAGAR.clock_ghz / 1e3, "power": 5.3 / 1.5, "area": 5 / 1.08,
+            "units": 0.7 * SAGAR.macs, "banks": float(whole)}
+    digits = {"TOPS": 3, "power": 1, "area": 1, "units": 0, "banks": 0}
+    table = Table("printed", "Figures of the text, and what follows from its others", (
+        "Figure", "Published", "Follows"), tuple((name, PRINTED_BY[name], ours[name]) for name in ours), (
+            "Whether they agree is judged at the digits that are printed.",))
+    return Findings((table,), tuple(
+        judge(claim, float(round(ours[name], digits[name]) == PRINTED_BY[name]), f"{ours[name]:,.4g}")
+        for name, claim in PRINTED.items()), (_bars("figures", "Follows over published", {
+            name: ours[name] / PRINTED_BY[name] for name in ours}, "ratio"),))
