@@ -93,13 +93,15 @@ class Auto:
             if not session.over:
                 self._breed(targets)
                 yield
+        proved = False
         while not session.over and self.stale < STALE:
             self._move(targets)
             if session.over:
                 break
             targets = self._targets()
-            if session.left <= 2 * self.children:  # the last round
+            if session.left <= 2 * self.children and not proved:  # the last rounds
                 self._prove()
+                proved = True
             self._breed(targets)
             if session.seconds is not None and self.round % BETWEEN == 0 and not self._near():
                 self._split()
