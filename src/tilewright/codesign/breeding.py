@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,8 @@ from tilewright.search import Offspring
 
 PARENTS, CUT = 48, 8
 """Mappings that children are bred from, at most, and as which of them the worst child is to be."""
+OWN, LENT, MOST_LENT = 24, 2, 12
+"""Among them of the same kept set, of each other layer, and of all other layers, at most."""
 NEAR = 2.0
 """Machines whose numbers lie within this factor have bounds in common that only choose children."""
 
@@ -66,7 +68,8 @@ class Breeder:
                leading: Sequence[Sequence[int]] = ()) -> list[WantedChildren]:
         """Return so many children of each layer: of the best mappings known, first of those that fit a machine.
 
-        ``leading`` are kept sets of each layer that promise much.
+        Where energy counts, first come those by which memories keep the same, though others be better: a kept set is
+        judged by what has grown in it. ``leading`` are kept sets of each layer that promise much.
         """
         numbers = {key: np.array([value]) for key, value in chosen.items()}
         prices = self.pooling.prices(numbers)
@@ -74,8 +77,10 @@ class Breeder:
                   for pool in pools]
         orders = [np.argsort(value, kind="stable") for value in values]
         fits = [self.pooling.fits(pool, numbers)[:, 0][order] for pool, order in zip(pools, orders, strict=True)]
-        sets = [[*dict.fromkeys(pool.kept[order[own][:PARENTS]].tolist())]
-                for pool, order, own in zip(pools, orders, fits, strict=True)] or [[] for _ in counts]
+        ranked = [(order[own], order[~own]) for order, own in zip(orders, fits, strict=True)]
+        apart = self.problem.priced
+        sets = [[*dict.fromkeys(pool.kept[best if apart else best[:PARENTS]].tolist())]
+                for pool, (best, _) in zip(pools, ranked, strict=True)] or [[] for _ in counts]
         found = []
         for layer, count in enumerate(counts):
             if not count:
@@ -84,12 +89,31 @@ class Breeder:
             if not pools or not len(pools[layer]):
                 found.append(WantedChildren(layer, None, np.inf, count, kept))
                 continue
-            best, others = (orders[layer][own][:most] for own, most in (
-                (fits[layer], PARENTS), (~fits[layer], PARENTS // 3)))
-            cut = float(values[layer][best[min(len(best), CUT) - 1]]) if len(best) else np.inf
-            mixed = np.concatenate([best[:CUT], others, best[CUT:]])
-            found.append(WantedChildren(layer, pools[layer].nests.take(mixed), cut, count, kept))
+            best, others = ranked[layer]
+            own = best[pools[layer].kept[best] == kept] if apart else best[:0]
+            cut = max((float(values[layer][rows[:CUT][-1]]) for rows in (best, own) if len(rows)), default=np.inf)
+            rows = np.concatenate([own[:OWN], best[:CUT], others[:PARENTS // 3], best[CUT:PARENTS]])
+            first, rest = np.split(np.array([*dict.fromkeys(rows.tolist())], dtype=np.intp), [min(len(own), CUT)])
+            lent = self._lent(layer, kept, pools, ranked, rng) if apart else []
+            parents = Nests.joined([pools[layer].nests.take(first), *lent, pools[layer].nests.take(rest)])
+            found.append(WantedChildren(layer, parents, cut, count, kept))
         return found
+
+    def _lent(self, layer: int, kept: int, pools: Sequence[MappingPool],
+              ranked: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], rng: np.random.Generator) -> list[Nests]:
+        """Return the best mappings of layers alike by which memories keep the same, their tiles cut to the layer.
+
+        Layers are alike that have the same dimensions, of size 1 where the other's are: only so can ranks be mixed.
+        """
+        sizes = self.problem.layers[layer].sizes
+        found = [pool.nests.take(best[pool.kept[best] == kept][:LENT])
+                 for other, (pool, (best, _)) in enumerate(zip(pools, ranked, strict=True))
+                 if other != layer and len(pool) and _alike(self.problem.layers[other].sizes, sizes)]
+        if not found:
+            return []
+        every = Nests.joined(found)
+        every = every.take(rng.permutation(len(every))[:MOST_LENT])
+        return [replace(every, steps=np.minimum(every.steps, np.array([*sizes.values()], dtype=np.int32)))]
 
     def job(self, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
             seed: tuple[int, ...]) -> Job[Any]:
@@ -137,6 +161,10 @@ class Breeder:
         if of not in self._known:
             self._known[of] = problem.machine(rounded)
         return self._known[of]
+
+
+def _alike(sizes: Mapping[str, int], others: Mapping[str, int]) -> bool:
+    return [(name, size > 1) for name, size in sizes.items()] == [(name, size > 1) for name, size in others.items()]
 
 
 def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,

@@ -30,9 +30,9 @@ Made = TypeVar("Made")
 
 CHANCES = 0.6, 0.25, 0.15
 """Chances of the kept set of the best, second, and third best mappings of a layer (`DesignProblem.drawn_set`)."""
-CHANGED, BORROWED, LED = (0.05, 0.05), 0.07, 0.15
+CHANGED, BORROWED, LED = (0.05, 0.05), (0.07, 0.2), 0.15
 """Chances that one thing more is kept than there, or one less, and that two are; that it is what memories keep of
-another layer; and that it is one of the leading sets."""
+another layer, without energy and where that counts; and that it is one of the leading sets."""
 LEADING = 6
 """Kept sets of a layer that promise most on a machine."""
 GOALS = ("latency", "energy", "edp", "latency-area", "energy-area", "edp-area")
@@ -235,7 +235,7 @@ class DesignProblem:
             one = [number ^ 1 << bit for bit in range(pairs)]
             two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
             others = [best[0] for best in known if best and best[0] < 1 << pairs]
-            chances = [*zip((*CHANGED, BORROWED), (one, two, others), strict=True), *chances]
+            chances = [*zip((*CHANGED, BORROWED[self.priced]), (one, two, others), strict=True), *chances]
         for chance, sets in chances:
             if drawn < chance and sets:
                 return sets[int(rng.integers(len(sets)))]
