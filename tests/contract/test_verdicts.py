@@ -108,6 +108,10 @@ TINY = {
     "ruby-fig12": {"mappers": ("gamma",), "samples": 500, "every": 23},
     "ruby-fig13": {"mappers": ("gamma",), "samples": 300, "every": 9, "arrays": ((2, 7), (14, 12))},
     "ruby-fig14": {"mappers": ("gamma",), "samples": 300, "every": 9, "arrays": ((2, 7), (14, 12))},
+    "sagar-fig7e": {"samples": 1_500, "epochs": 1, "learners": ("fixed", "xgboost", "mlp-a", "adaptnet")},
+    "sagar-fig8": {"samples": 1_500, "epochs": 1, "arrays": (2**12,)},
+    "sagar-fig9": {"multipliers": (256, 512, 1024)},
+    "sagar-table2": {"size": 2048},
     "ruby-table1": {"sizes": (3, 64, 100, 1000, 4096)},
 }
 SMALLER = {
@@ -125,6 +129,7 @@ SMALLER = {
     "mse-table5.4": {"samples": 100},
     "ruby-fig13": {"every": 20},
     "ruby-fig14": {"every": 20},
+    "sagar-fig7e": {"learners": ("fixed", "mlp-a", "adaptnet")},
 }
 """What a run needs less of, where verdicts need not turn."""
 COUNTED = {
@@ -146,7 +151,7 @@ INVENTED = [name for name in TINY if name.split("-")[0] in ("flexion", "gamma", 
 TURNED = pytest.mark.parametrize("name", [name if name in {*QUICK, *INVENTED} - {"flexion-future"} else pytest.param(
     name, marks=pytest.mark.slow) for name in TINY])
 """All studies are turned in the long run; these take part of a second or few."""
-NEEDS_LEARN = {"mse-fig5.3", *(name for name in TINY if name.startswith("confuciux"))}
+NEEDS_LEARN = {"mse-fig5.3", "sagar-fig7e", "sagar-fig8", *(name for name in TINY if name.startswith("confuciux"))}
 NEEDS_RL = {"confuciux-table8.3", "confuciux-table8.5"}
 
 
@@ -351,6 +356,9 @@ DETERMINED = {
     "Mean speedups over sizes agree with those of single sizes",
     "Speedups without DMA follow from boundness as section 6.2 prints it, (total - DMA) / total",
     "LSTM gains more than VGG over all sizes", "All networks gain at least 40 % with 32 KB",
+    "AdaptNetX with 512 multipliers runs AdaptNet in 576 cycles",
+    "1,024 multipliers of systolic cells take 1,134 cycles", "512 multipliers are best",
+    "How much of each operand a dataflow moves", "What bypass links carry",
     "XLM at 64 K tokens on cloud gains what the text says", "Energy ratios fall with the sequence in every printed row",
 }
 """Counted from the definition, or from what is printed (`test_printed_figures`), alone: no result of a run enters."""
