@@ -92,6 +92,22 @@ def test_a_policy_of_plain_layers_forgets_what_was_chosen_two_steps_before(iot):
         assert bool((last[0, 22:] == hidden[0, 22:]).all()) == forgets
 
 
+def test_a_trial_keeps_the_best_it_has_seen_and_not_the_last(iot):
+    shape, trial = iot.table.stages.shape[1:], Trial(iot, 8)
+    levels = [np.full((1, 52), np.ravel_multi_index((0, at, at), shape)) for at in range(min(shape[1:]))]
+    over = [at for at, cells in enumerate(levels) if iot.score(cells)[1][0] > 0]
+    less, more = over[0], over[-1]
+    for at in (more, less, more):
+        trial.score(levels[at])
+    assert trial.loss == trial.score(levels[less])[0] < trial.score(levels[more])[0]
+    assert (trial.closest == levels[less][0]).all() and not np.isfinite(trial.value)
+    within = sorted((at for at in range(len(levels)) if at not in over), key=lambda at: iot.score(levels[at])[0][0])
+    trial.score(levels[within[0]])
+    trial.score(levels[within[-1]])
+    assert iot.score(levels[within[-1]])[0][0] > trial.value == trial.loss == iot.score(levels[within[0]])[0][0]
+    assert (trial.best == trial.closest).all() and (trial.best == levels[within[0]][0]).all()
+
+
 def test_fine_tuning_moves_by_no_more_than_four_and_swaps_layers_of_one_parent(iot):
     trial = Trial(iot, 40)
     start = np.ravel_multi_index((0, 5, 6), iot.table.stages.shape[1:]) * np.ones((1, 52), dtype=np.int64)
