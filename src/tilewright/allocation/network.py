@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from tilewright.allocation.depth import interleaved
+from tilewright.allocation.heuristics import belady
 from tilewright.allocation.problem import OperationStep, Oversize, Pad, ResidencyProblem, ResidentTensor, cut_tensors
-from tilewright.allocation.tiles import tiled
+from tilewright.allocation.stays import Prices, transfers_of
+from tilewright.allocation.tiles import TensorSlices, sliced, tilings
 from tilewright.base import InputError
-from tilewright.workload import NetworkTensor, TensorGraph
+from tilewright.workload import ROLES, NetworkTensor, TensorGraph
 
 Work = Mapping[str, tuple[int, float]]
 """By node, cycles and picojoules that it takes by itself."""
@@ -26,7 +29,7 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
         Of a word of weights and of all others, where the network does not say.
     oversize
         ``cut`` leaves of tensors that are larger than the scratchpads what fits (thesis, 6.3); ``tile`` makes tiles of
-        the operations that cannot be resident whole (`tiled`).
+        the operations that cannot be resident whole, alone or in runs of several.
 
     Raises
     ------
@@ -49,10 +52,33 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
             cycles, energy = (work or {}).get(node.name, (0, 0.0))
             steps.append(OperationStep(node.name, reads, writes, cycles, energy))
     if oversize == "tile":
-        slices, tiles = tiled(network, holders, steps, pads)
-        return ResidencyProblem(network.name, tiles, slices, tuple(pads))
+        return _tiled(network, holders, steps, pads)
     tensors, cut = cut_tensors(holders, steps, pads) if oversize == "cut" else (tuple(holders), ())
     return ResidencyProblem(network.name, tuple(steps), tensors, tuple(pads), cut)
+
+
+def _tiled(network: TensorGraph, holders: Sequence[ResidentTensor], steps: Sequence[OperationStep],
+           pads: Sequence[Pad]) -> ResidencyProblem:
+    """Return the better of two ways to run in tiles: operations one after the other, and in runs of several."""
+    slices = TensorSlices(network, holders)
+    operations = tilings(slices, steps, pads)
+    found = [sliced(slices, [tile for one in operations for tile in one.tiles()])]
+    if len(found[0][1]) > len(steps) and all(set(pad.roles) == set(ROLES) for pad in pads):
+        runs = interleaved(slices, operations, pads)
+        found += [] if runs is None else [runs]
+    problems = []
+    for tensors, tiles in found:
+        try:
+            problems.append(ResidencyProblem(network.name, tiles, tensors, tuple(pads)))
+        except InputError:
+            if not problems:
+                raise
+    return min(problems, key=_moved) if len(problems) > 1 else problems[0]
+
+
+def _moved(problem: ResidencyProblem) -> int:
+    prices = Prices(problem, ("bytes",))
+    return prices.score(transfers_of(problem, belady(problem, prices)))
 
 
 def _holders(network: TensorGraph, bits: tuple[float, float]) -> list[ResidentTensor]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.allocation.addresses import addressed
+from tilewright.allocation.addresses import MANY, addressed, settled
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import Prices, Stay, transfers_of
 from tilewright.base import Registry
@@ -63,7 +63,8 @@ class PlanSearch:
     def offer(self, name: str, stays: Sequence[Stay]) -> tuple[Stay, ...]:
         """Take a plan if it has addresses and is the best; return the stays that have none together.
 
-        What has no addresses is held for single operations, one tensor after the other, until all have some.
+        What has no addresses is cut step by step where other tensors need its place (`settled`), or is held for single
+        operations, one tensor after the other, until all have some; the better of both is taken.
         """
         trouble: tuple[Stay, ...] = ()
         while True:
@@ -77,6 +78,12 @@ class PlanSearch:
             if places is not None:
                 self.take(name, stays, places)
                 return trouble
+            if conflict is trouble:
+                cut = settled(self.problem, stays)
+                if cut is not None:
+                    self.take(name, *cut)
+                    if len(stays) > MANY:
+                        return trouble
             stays = self._without(stays, conflict)
 
     def take(self, name: str, stays: Sequence[Stay], addresses: Sequence[int]) -> None:

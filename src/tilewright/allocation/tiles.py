@@ -39,12 +39,22 @@ Box: TypeAlias = tuple[Range, ...]
 
 
 @dataclass(frozen=True)
-class _Touch:
+class SliceTouch:
     """A box of a tensor that has bytes of its own, read or written by a tile."""
 
     tensor: int
     box: Box
     writes: bool
+
+
+@dataclass(frozen=True)
+class PlacedTile:
+    """A tile of an operation: its name (``conv1 #2``), its share of the operation, and what it touches."""
+
+    name: str
+    step: OperationStep
+    share: float
+    touches: tuple[SliceTouch, ...]
 
 
 def _seen(view: View | None, at: Mapping[Key, Range], shape: Sequence[int]) -> Box:
@@ -74,7 +84,7 @@ def _all(shape: Sequence[int]) -> Box:
     return tuple((0, size - 1) for size in shape)
 
 
-class _Slices:
+class TensorSlices:
     """The tensors of a network that have bytes of their own, and how they are cut."""
 
     def __init__(self, network: TensorGraph, tensors: Sequence[ResidentTensor]) -> None:
@@ -82,26 +92,26 @@ class _Slices:
         self.places = {tensor.name: at for at, tensor in enumerate(tensors)}
         self.shapes = [network.tensors[tensor.name].shape or () for tensor in tensors]
 
-    def bytes(self, touch: _Touch) -> int:
+    def bytes(self, touch: SliceTouch) -> int:
         """Bytes of a box, rounded up."""
         whole = self.tensors[touch.tensor].size_bytes
         return ceil(whole * _words(touch.box) / prod(self.shapes[touch.tensor]))
 
-    def role(self, touch: _Touch) -> Role:
+    def role(self, touch: SliceTouch) -> Role:
         """Return what it is to the tile."""
         return "weights" if self.tensors[touch.tensor].weights else "outputs" if touch.writes else "inputs"
 
-    def held(self, name: str, box: Box, writes: bool = False) -> _Touch:
+    def held(self, name: str, box: Box, writes: bool = False) -> SliceTouch:
         """Return the box of the tensor whose bytes a view shares."""
         tensor = self.network.tensors[name]
         if tensor.storage == name:
-            return _Touch(self.places[name], box, writes)
+            return SliceTouch(self.places[name], box, writes)
         edges, around = self.network.edges[tensor.producer], self.network.tensors
         source = next((one for one in edges.reads if around[one.tensor].storage == tensor.storage), None)
         made = next(one for one in edges.makes if one.name == name)
         if source is None or source.view is None or made.view is None:
             at = self.places[tensor.storage]
-            return _Touch(at, _all(self.shapes[at]), writes)
+            return SliceTouch(at, _all(self.shapes[at]), writes)
         space = edges.space or tensor.shape or ()
         inner = _seen(made.view, _places(box), space[:len(made.view)])
         seen = _places((*inner, *_all(space)[len(inner):]))
@@ -116,10 +126,10 @@ class _Slices:
         return len(self.tensors) - 1
 
 
-class _Loops:
+class TileLoops:
     """What an operation runs over: its tiles touch boxes of what it reads and makes."""
 
-    def __init__(self, node: str, slices: _Slices, pads: Sequence[Pad]) -> None:
+    def __init__(self, node: str, slices: TensorSlices, pads: Sequence[Pad]) -> None:
         self.slices, self.node = slices, slices.network.nodes[node]
         self.edges, tensors = slices.network.edges[node], slices.network.tensors
         self.shape = tensors[self.edges.makes[0].name].shape or () if self.edges.makes else ()
@@ -163,9 +173,9 @@ class _Loops:
                      if len(axis.terms) == 1)
         return found
 
-    def touches(self, at: Mapping[Key, Range]) -> list[_Touch]:
+    def touches(self, at: Mapping[Key, Range]) -> list[SliceTouch]:
         """Return what a tile touches, given its places along the loops that are cut."""
-        slices, tensors, found = self.slices, self.slices.network.tensors, list[_Touch]()
+        slices, tensors, found = self.slices, self.slices.network.tensors, list[SliceTouch]()
         results = tuple(at.get(axis, (0, size - 1)) for axis, size in enumerate(self.shape))
         dimensions = self._dimensions(at)
         for read in self.edges.reads:
@@ -177,7 +187,7 @@ class _Loops:
                                 sum(by * dimensions[name][1] for name, by in axis.terms))
                         for place, axis in enumerate(tensor.axes)} if tensor else {}
             if read.tensor in self.gathers:
-                found.append(_Touch(self.gathers[read.tensor], results, False))
+                found.append(SliceTouch(self.gathers[read.tensor], results, False))
             else:
                 found.append(slices.held(read.tensor, _seen(view, seen, shape)))
         for made in self.edges.makes:
@@ -194,7 +204,7 @@ class _Loops:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class TileChoice:
     """How an operation is tiled: places of each loop in a tile, loops outermost first, and an estimate of bytes."""
 
     traffic: int
@@ -203,7 +213,7 @@ class _Choice:
     chunks: Mapping[Key, int]
 
 
-def _choices(loops: _Loops, keys: Sequence[Key], room: int, most: Mapping[Role, int]) -> list[_Choice]:
+def _choices(loops: TileLoops, keys: Sequence[Key], room: int, most: Mapping[Role, int]) -> list[TileChoice]:
     """Return tilings whose typical tile may fit, by the bytes that move if only what the next tile touches stays."""
     sizes = loops.sizes
     whole = loops.touches({})
@@ -234,16 +244,16 @@ def _choices(loops: _Loops, keys: Sequence[Key], room: int, most: Mapping[Role, 
                 spilled = bool(one.writes) and any(key in loops.summed for key in order[:inner + 1])
                 traffic += size * prod(parts[key] for key in order[:inner + 1]) * (2 if spilled else 1)
             if best is None or traffic < best.traffic:
-                best = _Choice(traffic, prod(parts.values()), order, chunks)
+                best = TileChoice(traffic, prod(parts.values()), order, chunks)
         assert best is not None
         found.append(best)
     return sorted(found, key=lambda one: (one.traffic, one.tiles))
 
 
-def _fits(slices: _Slices, node: str, touches: Sequence[_Touch], pads: Sequence[Pad]) -> bool:
+def _fits(slices: TensorSlices, node: str, touches: Sequence[SliceTouch], pads: Sequence[Pad]) -> bool:
     """Whether the boxes of a tile fit on scratchpads together; an `InputError` where none may hold one of them."""
     boxes = list(dict.fromkeys((one.tensor, one.box) for one in touches))
-    held = tuple(ResidentTensor(str(at), slices.bytes(_Touch(*box, False)), slices.tensors[box[0]].weights, True)
+    held = tuple(ResidentTensor(str(at), slices.bytes(SliceTouch(*box, False)), slices.tensors[box[0]].weights, True)
                  for at, box in enumerate(boxes))
     reads, writes = (tuple(boxes.index((one.tensor, one.box)) for one in touches if one.writes == wanted)
                      for wanted in (False, True))
@@ -256,13 +266,13 @@ def _fits(slices: _Slices, node: str, touches: Sequence[_Touch], pads: Sequence[
     return True
 
 
-def _chosen(loops: _Loops, pads: Sequence[Pad]) -> _Choice | None:
+def _chosen(loops: TileLoops, pads: Sequence[Pad]) -> TileChoice | None:
     """Return the tiling that moves least by estimate, of those whose tiles all fit; None where there is none."""
     slices, name = loops.slices, loops.node.name
     most: dict[Role, int] = {role: max((pad.capacity_bytes for pad in pads if role in pad.roles), default=0)
                              for role in ROLES}
     if _fits(slices, name, loops.touches({}), pads):
-        return _Choice(0, 1, (), {})
+        return TileChoice(0, 1, (), {})
     every = list(loops.sizes)
     first = [key for key in every if not (key == 3 if isinstance(key, int) else loops.sizes[key] <= WINDOW)]
     for keys in dict.fromkeys((tuple(first), tuple(every))):
@@ -274,55 +284,72 @@ def _chosen(loops: _Loops, pads: Sequence[Pad]) -> _Choice | None:
     return None
 
 
-def tiled(network: TensorGraph, tensors: Sequence[ResidentTensor], steps: Sequence[OperationStep],
-          pads: Sequence[Pad]) -> tuple[tuple[ResidentTensor, ...], tuple[OperationStep, ...]]:
-    """Return slices and tiles instead of tensors and operations, where operations cannot be resident whole.
+@dataclass(frozen=True)
+class OperationTiles:
+    """An operation, what it runs over, and how it is tiled where it runs by itself."""
 
-    Tiles of an operation come one after the other, called by its name and a number (``conv1 #2``); slices by that of
-    the tensor. An operation whose tensors fit stays one step, over all slices. Cycles are shared by words made.
+    step: OperationStep
+    loops: TileLoops
+    choice: TileChoice
+
+    def tiles(self, choice: TileChoice | None = None) -> list[PlacedTile]:
+        """Return its tiles, in order."""
+        choice, sizes = choice or self.choice, self.loops.sizes
+        found = []
+        for at, places in enumerate(self.loops.tiles(choice.chunks, choice.order)):
+            share = prod((last - first + 1) / sizes[key] for key, (first, last) in places.items())
+            name = f"{self.step.name}{TILE}{at}" if choice.tiles > 1 else self.step.name
+            found.append(PlacedTile(name, self.step, share, tuple(self.loops.touches(places))))
+        return found
+
+
+def tilings(slices: TensorSlices, steps: Sequence[OperationStep], pads: Sequence[Pad]) -> list[OperationTiles]:
+    """Return how each operation is tiled where it runs by itself.
 
     Raises
     ------
     InputError
         If not even the finest tile fits, or there are more than `MOST_TILES` steps.
     """
-    slices, known = _Slices(network, tensors), dict[object, _Choice | None]()
-    made: list[tuple[str, OperationStep, float, list[_Touch]]] = []
+    name, known = slices.network.name, dict[object, TileChoice | None]()
+    found: list[OperationTiles] = []
+    count = 0
     for step in steps:
-        loops = _Loops(step.name, slices, pads)
+        loops = TileLoops(step.name, slices, pads)
         if loops.key not in known:
             known[loops.key] = _chosen(loops, pads)
         choice = known[loops.key]
         if choice is None:
-            raise InputError(f"{network.name}.{step.name}", "must have tiles whose tensors fit on scratchpads together",
+            raise InputError(f"{name}.{step.name}", "must have tiles whose tensors fit on scratchpads together",
                              ", ".join(f"{pad.capacity_bytes:,}" for pad in pads), "Enlarge the scratchpads")
-        if len(made) + choice.tiles > MOST_TILES:
-            raise InputError(f"{network.name}.{step.name}", f"must have at most {MOST_TILES:,} tiles with those before",
-                             len(made) + choice.tiles, "Enlarge the scratchpads")
-        for at, places in enumerate(loops.tiles(choice.chunks, choice.order)):
-            share = prod((last - first + 1) / loops.sizes[key] for key, (first, last) in places.items())
-            name = f"{step.name}{TILE}{at}" if choice.tiles > 1 else step.name
-            made.append((name, step, share, loops.touches(places)))
-    return _cut(slices, made)
+        count += choice.tiles
+        if count > MOST_TILES:
+            raise InputError(f"{name}.{step.name}", f"must have at most {MOST_TILES:,} tiles with those before",
+                             count, "Enlarge the scratchpads")
+        found.append(OperationTiles(step, loops, choice))
+    return found
 
 
-def _cut(slices: _Slices, made: Sequence[tuple[str, OperationStep, float, list[_Touch]]],
-         ) -> tuple[tuple[ResidentTensor, ...], tuple[OperationStep, ...]]:
-    """Cut tensors where tiles begin and end; words that the same tiles touch are one slice."""
+def sliced(slices: TensorSlices, made: Sequence[PlacedTile],
+           ) -> tuple[tuple[ResidentTensor, ...], tuple[OperationStep, ...]]:
+    """Return slices and tiles instead of tensors and operations: words that the same tiles touch are one slice.
+
+    Slices are called by the name of the tensor and a number. Cycles of an operation are shared by words made.
+    """
     ends = [[{0, size} for size in shape] for shape in slices.shapes]
-    for _, _, _, touches in made:
-        for one in touches:
+    for tile in made:
+        for one in tile.touches:
             for axis, (first, last) in enumerate(one.box):
                 ends[one.tensor][axis] |= {first, last + 1}
     lines = [[np.array(sorted(axis)) for axis in each] for each in ends]
     labels = [np.zeros([len(axis) - 1 for axis in each], dtype=np.int64) for each in lines]
     count = [1] * len(labels)
 
-    def cells(one: _Touch) -> tuple[slice, ...]:
+    def cells(one: SliceTouch) -> tuple[slice, ...]:
         return tuple(slice(*np.searchsorted(axis, (first, last + 1)).tolist())
                      for axis, (first, last) in zip(lines[one.tensor], one.box, strict=True))
 
-    for one in (touch for _, _, _, touches in made for touch in touches):
+    for one in (touch for tile in made for touch in tile.touches):
         part = labels[one.tensor][cells(one)]
         old, new = np.unique(part, return_inverse=True)
         labels[one.tensor][cells(one)] = new.reshape(part.shape) + count[one.tensor]
@@ -340,12 +367,12 @@ def _cut(slices: _Slices, made: Sequence[tuple[str, OperationStep, float, list[_
                  for at, size in enumerate(sizes)]
     steps = []
     spent = dict[str, float]()
-    for name, step, share, touches in made:
-        before = spent.get(step.name, 0.0)
-        spent[step.name] = before + share
+    for tile in made:
+        step, before = tile.step, spent.get(tile.step.name, 0.0)
+        spent[step.name] = before + tile.share
         reads, writes = (tuple(dict.fromkeys(
-            places[one.tensor][label] for one in touches if one.writes == wanted
+            places[one.tensor][label] for one in tile.touches if one.writes == wanted
             for label in np.unique(labels[one.tensor][cells(one)]).tolist())) for wanted in (False, True))
         cycles = round(step.cycles * spent[step.name]) - round(step.cycles * before)
-        steps.append(OperationStep(name, reads, writes, cycles, step.energy_pj * share))
+        steps.append(OperationStep(tile.name, reads, writes, cycles, step.energy_pj * tile.share))
     return tuple(held), tuple(steps)

@@ -39,6 +39,8 @@ from tilewright.allocation import (
 from tilewright.allocation import (
     ResidentTensor as Held,
 )
+from tilewright.allocation.addresses import settled
+from tilewright.allocation.solvers import RULES
 from tilewright.base import InputError
 from tilewright.workload import tensor_graph, zoo
 
@@ -231,6 +233,19 @@ def test_nothing_comes_to_a_place_before_what_was_there_is_stored():
                     assert all(one.end <= after.start for one in stored)
                     seen += len(stored)
     assert seen > 10
+
+
+def test_stays_that_are_cut_for_addresses_are_carried_out():
+    cut = 0
+    for problem in (one for kind in KINDS for one in drawn(71, 12, most_steps=12, **kind)):
+        search = PlanSearch(problem, Prices(problem, ("bytes",)))
+        stays = RULES["greedy"](problem, search.prices)
+        found = settled(problem, stays)
+        if found is not None:
+            search.take("settled", *found)
+            assert verify(recorded(search)) == ()
+            cut += len(found[0]) > len(stays)
+    assert cut > 3
 
 
 def test_the_best_sets_are_the_best_where_moves_are_free():

@@ -95,6 +95,17 @@ def test_a_plan_in_tiles_holds_and_tells_them():
     assert any(re.search(r"operations were run in \d+ tiles", line) for line in plan.record.assumptions)
 
 
+def test_runs_of_operations_move_less_than_operations_one_after_the_other():
+    layers = [build.convolution(name, in_channels=4, out_channels=4, in_size=(64, 16), kernel=3, padding=1)
+              for name in "abc"]
+    problem = tiled(chain(*layers), "3x1KB")
+    names = [step.name.rpartition(TILE)[0] for step in problem.steps]
+    assert names != sorted(names)
+    search = PlanSearch(problem, Prices(problem, ("bytes",)), 10.0)
+    SOLVERS.get("belady")(search)
+    assert search.score <= 1.5 * search.prices.compulsory
+
+
 def test_of_a_large_table_only_the_gathered_rows_come():
     network = tensor_graph(zoo.load("bert-base"))
     problem = tiled(network, "in=256KB,weights=512KB,out=256KB")
