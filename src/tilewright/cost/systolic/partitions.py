@@ -11,6 +11,7 @@ SCALE-Sim" (ISPASS 2020), with edges counted exactly.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -115,8 +116,8 @@ def partitioned_counts(products: ArrayLike, configurations: Sequence[ArrayConfig
     """
     from tilewright.cost.systolic.partition_kernels import FIGURES, count_all  # noqa: PLC0415  (Numba loads late)
 
-    sizes = _checked(products, configurations, array)
-    table = ConfigurationTable.of(configurations)
+    held = _prepared(_Same(tuple(configurations)), array.macs)
+    sizes, table = _checked(products, held), held.table
     figures = np.empty((len(sizes), len(configurations), len(FIGURES)), dtype=np.int64)
     count_all(sizes, table.entries, _rules(array, effects, conventions), figures)
     macs = sizes.prod(axis=1, keepdims=True)
@@ -142,9 +143,8 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
     """
     from tilewright.cost.systolic.partition_kernels import least, least_stall_free  # noqa: PLC0415  (as above)
 
-    sizes = _checked(products, configurations, array)
-    order = np.array(sorted(range(len(configurations)), key=lambda one: configurations[one].order), dtype=np.int64)
-    table = ConfigurationTable.of([configurations[one] for one in order])
+    held = _prepared(_Same(tuple(configurations)), array.macs)
+    sizes, order, table = _checked(products, held), held.order, held.ordered
     rules = _rules(array, effects, conventions)
     best, cycles, equals = np.empty((3, len(sizes)), dtype=np.int64)
 
@@ -152,9 +152,9 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
         part = slice(first, first + _CHUNK)
         written = best[part], cycles[part], equals[part]
         if effects == STALL_FREE:
-            least_stall_free(sizes[part], table.entries, *table.lines, table.ranks, rules, *written)
+            least_stall_free(sizes[part], table.entries, *table.lines, held.ranks, rules, *written)
         else:
-            least(sizes[part], table.entries, table.ranks, rules, *written)
+            least(sizes[part], table.entries, held.ranks, rules, *written)
 
     share(some, range(0, len(sizes), _CHUNK), threads)
     return BestConfigurations(order[best], cycles, equals)
@@ -181,21 +181,53 @@ def _rules(array: ReconfigurableArray, effects: PartitionEffects, conventions: S
                  float(array.dram_words_per_cycle or 0.0))
 
 
-def _checked(products: ArrayLike, configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray) -> Whole:
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """Configurations that are told from others by being the same tuple, as comparing hundreds takes long."""
+
+    held: tuple[ArrayConfiguration, ...]
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.held is self.held
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Configurations as given, and in their order; ``side`` and ``parts`` are the largest."""
+
+    table: ConfigurationTable
+    order: Whole
+    ordered: ConfigurationTable
+    ranks: Whole
+    side: int
+    parts: int
+
+
+@lru_cache(maxsize=16)
+def _prepared(configurations: _Same, macs: int) -> _Prepared:
+    given = configurations.held
+    if not given:
+        raise InputError("configurations", "must be one or more", "none")
+    for one in given:
+        if one.macs != macs:
+            raise InputError("configuration", f"must have the {macs} units of the array", f"{one.macs} ({one})")
+    order = sorted(range(len(given)), key=lambda one: given[one].order)
+    ordered = ConfigurationTable.of([given[one] for one in order])
+    return _Prepared(ConfigurationTable.of(given), np.array(order, dtype=np.int64), ordered, ordered.ranks,
+                     max(max(one.rows, one.columns) for one in given), max(one.partitions for one in given))
+
+
+def _checked(products: ArrayLike, held: _Prepared) -> Whole:
     """Return products as integers ``(p, 3)``."""
     given = np.asarray(products)
     if given.ndim != 2 or given.shape[1] != 3 or given.dtype.kind not in "iu" or (given < 1).any():
         raise InputError("products", "must be rows of three positive integers, m, n and k",
                          given.tolist() if given.size < 10 else f"{given.shape} of {given.dtype}")
-    if not configurations:
-        raise InputError("configurations", "must be one or more", "none")
-    for one in configurations:
-        if one.macs != array.macs:
-            raise InputError("configuration", f"must have the {array.macs} units of the array", f"{one.macs} ({one})")
-    side = max(max(one.rows, one.columns) for one in configurations)
-    parts = max(one.partitions for one in configurations)
-    m, n, k = (float(size) + 2 * side for size in given.max(axis=0, initial=1))
-    if m * n * k * 4 >= _LARGEST or m * n * parts * 4 >= _LARGEST:
+    m, n, k = (float(size) + 2 * held.side for size in given.max(axis=0, initial=1))
+    if m * n * k * 4 >= _LARGEST or m * n * held.parts * 4 >= _LARGEST:
         raise InputError("products", "must be small enough for counts of at most 61 bits", given.max(axis=0).tolist(),
                          "Split the product")
     return np.ascontiguousarray(given, dtype=np.int64)
