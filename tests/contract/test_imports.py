@@ -28,8 +28,9 @@ HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 COMPILED = {f"tilewright.mapping.spaces.{name}"
             for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.mappings")}
 SUBROOMS = {"tilewright.allocation.packing", "tilewright.codesign.allocation", "tilewright.cost.reference",
-            "tilewright.fusion.flat", "tilewright.fusion.microbatch", "tilewright.search.studies",
-            "tilewright.search.descent", "tilewright.search.points", "tilewright.search.surrogate"}
+            "tilewright.fusion.flat", "tilewright.fusion.microbatch", "tilewright.fusion.trees",
+            "tilewright.search.studies", "tilewright.search.descent", "tilewright.search.points",
+            "tilewright.search.surrogate"}
 # What verbs are asked for: their fields and flags, which the command line is made of before anything else loads.
 SUBROOMS |= {"tilewright.api.flags", "tilewright.api.fuse_options", "tilewright.api.machine_options",
              "tilewright.api.array_options", "tilewright.api.options",

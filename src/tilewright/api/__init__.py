@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
     from tilewright.api.text import Watcher
     from tilewright.api.training import TrainedFuser, TrainedSurrogate, train_fuser, train_surrogate
+    from tilewright.api.tree_fusing import TreeRun
     from tilewright.validation import validate
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "SystolicRun",
     "TrainedFuser",
     "TrainedSurrogate",
+    "TreeRun",
     "Watcher",
     "allocate",
     "array",

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tilewright.api.flags import again, option
-from tilewright.api.options import NetworkOptions, OnMachine, SearchOptions, SpaceOptions
+from tilewright.api.options import KeptOptions, NetworkOptions, OnMachine, SearchOptions, SpaceOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ class FuseOptions(OnMachine):
     _: KW_ONLY
     space: str = option("flat", "--space", metavar="SPACE", always=True, says=(
         "Which plans there are to choose from. flat: attention, its tiles on the chip; micro-batch: how many samples "
-        "of each layer's result stay on the chip (DNNFuser)."))
+        "of each layer's result stay on the chip (DNNFuser); trees: any operators, in loops that they share."))
     objective: FuseGoals = option("latency", "--objective", "-o", choices=get_args(FuseGoals), says=(
         "What is to be least; dram: the words to and from DRAM. Micro-batches know latency and energy."))
     within: Within = option("online", "--within", choices=get_args(Within), says=(
@@ -67,10 +67,14 @@ class FuseOptions(OnMachine):
         "Of micro-batches: how to search; see: tilewright list fusers."))
     budget: str | int | Budget = again(SearchOptions, "budget", "2000", (
         "Of micro-batches: strategies scored (2000, 2k), time (10s), or both. Only a number of strategies repeats "
-        "exactly; exact takes what it takes, or the time."), always=False)
-    seed: int = again(SearchOptions, "seed", 0, "Of micro-batches: same seed, same plan.", always=False)
+        "exactly; exact takes what it takes, or the time. Of trees: mappings scored of each layer alone; a quarter of "
+        "that of each in a group."), always=False)
+    seed: int = again(SearchOptions, "seed", 0, "Of micro-batches and trees: same seed, same plan.", always=False)
     options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None,
                                                  "Of micro-batches: an option of the mapper. Repeatable.")
+    layers: int = option(3, "--layers", kind="whole", least=1, says="Of trees: layers that one group may have.")
+    out: str | Path | None = again(KeptOptions, "out", None, (
+        "Of trees: keep each group here as soon as it is planned; another run takes it from there."), never=True)
     plan: str | Path | None = option(None, "--plan", kind="path", metavar="FILE.yaml", says=(
         "Look at this plan instead of searching one."))
     told: Observer | None = None

@@ -12,6 +12,7 @@ from tilewright.api.inputs import Machine, Network, load_accelerator, load_netwo
 from tilewright.api.micro_batching import fuse_micro_batches
 from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
+from tilewright.api.tree_fusing import fuse_in_trees
 from tilewright.base import InputError, Registry, read_text, write_whole
 from tilewright.fusion import microbatch
 from tilewright.fusion.flat import (
@@ -28,9 +29,11 @@ from tilewright.workload import Graph
 FUSION_SPACES: Registry[Callable[[FuseOptions, Graph], OnSheet]] = Registry("space of fused plans")
 """By name, what plans a network in a space: from what is asked for, and the network."""
 FUSION_SPACES.register("micro-batch")(fuse_micro_batches)
+FUSION_SPACES.register("trees")(fuse_in_trees)
 OWN_OPTIONS = {"flat": ("within", "softmax", "causal", "clock"),
-               "micro-batch": ("batch", "weight_memory", "mapper", "budget", "seed", "options")}
-"""Options that one space alone knows."""
+               "micro-batch": ("batch", "weight_memory", "mapper", "budget", "seed", "options"),
+               "trees": ("budget", "seed", "layers", "out")}
+"""Options that not every space knows, by those that do."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,11 +125,11 @@ def _check_own(asked: FuseOptions) -> None:
     """Raise an `InputError` where an option is given that the space would leave alone."""
     for one in fields(asked):
         given = getattr(asked, one.name)
-        space = next((space for space, names in OWN_OPTIONS.items() if one.name in names), asked.space)
-        if space != asked.space and asked.space in OWN_OPTIONS and given not in (one.default, {}):
+        spaces = [space for space, names in OWN_OPTIONS.items() if one.name in names] or [asked.space]
+        if asked.space not in spaces and asked.space in OWN_OPTIONS and given not in (one.default, {}):
             flag = flags(FuseOptions)[one.name][-1].names[0]
             mend = "Leave it out" + (", or --set clock=1GHz" if one.name == "clock" else "")
-            raise InputError(flag, f"must be given with --space {space} alone", given, mend)
+            raise InputError(flag, f"must be given with --space {' or '.join(spaces)} alone", given, mend)
 
 
 def _bound(asked: FuseOptions) -> dict[str, int | str]:

@@ -20,17 +20,18 @@ def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None
     """Find which operators of a network are best run together, in what tiles, and what stays on the chip meanwhile.
 
     Beside the plan stand the best one that fuses nothing, and what no plan can beat. Ctrl-C keeps the best plan of
-    micro-batches so far (exit code 130).
+    micro-batches or trees so far (exit code 130).
     """
     from tilewright.report import SearchBar
 
+    planned = (tilewright.api.MicroBatchRun, tilewright.api.FusedAttention, tilewright.api.TreeRun)
     ready(report, json)
     stop = threading.Event()
     with SearchBar("plans") as bar:
         run = tilewright.api.fuse(**asked, told=bar.update, stop=stop)
     deliver("fuse", run.sheet, run.plain, (report, json, None))
-    if save is not None and isinstance(run, tilewright.api.MicroBatchRun | tilewright.api.FusedAttention):
+    if save is not None and isinstance(run, planned):
         typer.echo(f"Plan {run.write_plan(save)}", err=True)
-    if isinstance(run, tilewright.api.MicroBatchRun) and run.interrupted:
+    if isinstance(run, tilewright.api.MicroBatchRun | tilewright.api.TreeRun) and run.interrupted:
         typer.echo("Stopped before the end: the best plan so far.", err=True)
         raise typer.Exit(INTERRUPTED)

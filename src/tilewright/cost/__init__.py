@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tilewright.cost.dense.engine import compile_aside
     from tilewright.cost.dense.scoring import DenseModel
     from tilewright.cost.explained import FigureExplanation, explain
-    from tilewright.cost.fused.model import fused_cost
+    from tilewright.cost.fused.model import fused_cost, fused_shares
+    from tilewright.cost.fused.shares import FusedShare
     from tilewright.cost.hardware import Columns, HardwareBatch
     from tilewright.cost.limits import Relief, limits_of, relief, with_twice
     from tilewright.cost.network import NOTHING, NetworkModel, Totals, network_sum
@@ -94,6 +95,7 @@ __all__ = [
     "Explanation",
     "FigureExplanation",
     "FusedCost",
+    "FusedShare",
     "HardwareBatch",
     "KeptBounds",
     "LayerCosts",
@@ -128,6 +130,7 @@ __all__ = [
     "cost_model",
     "explain",
     "fused_cost",
+    "fused_shares",
     "hardware_bounds",
     "kept_bounds",
     "kept_least",

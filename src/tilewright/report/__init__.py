@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         print_vectors,
     )
     from tilewright.report.tokens import token_lines
+    from tilewright.report.trees import tree_plan, tree_sheet
     from tilewright.report.validation import accuracy_page, print_scoreboard
 
 __all__ = [
@@ -129,6 +130,8 @@ __all__ = [
     "sweep_sheet",
     "sweep_tree",
     "token_lines",
+    "tree_plan",
+    "tree_sheet",
     "venn",
     "venn_plot",
     "write_page",

@@ -28,11 +28,26 @@ def fused_cost(group: FusedGroup, accelerator: Accelerator, mapping: FusedMappin
         If the tree is none of this group (`FusedTree`), or names levels that the machine has not.
     """
     tree = FusedTree(group, mapping)
+    return joined_cost(tree, accelerator, fused_shares(tree, accelerator))
+
+
+def fused_shares(tree: FusedTree, accelerator: Accelerator) -> dict[str, FusedShare]:
+    """Return what each operator of a group takes.
+
+    It follows from its own nest, the shared loops and what holds the tensors: nests of the others change nothing.
+    """
+    group = tree.group
     shares = {operator.name: _share(tree, operator, accelerator) for operator in group.operators}
     for operator in group.operators:
         if group.leaves(operator.name):
             leave(tree, operator, accelerator, shares[operator.name])
-    found = pace(tree, shares, accelerator, mapping.root)
+    return shares
+
+
+def joined_cost(tree: FusedTree, accelerator: Accelerator, shares: dict[str, FusedShare]) -> FusedCost:
+    """Return what a group costs whose operators take these shares, perhaps of trees with other nests."""
+    group = tree.group
+    found = pace(tree, shares, accelerator, tree.mapping.root)
     latency = found.steady_cycles + found.ramp_cycles
     energy = dict.fromkeys((name for share in shares.values() for name in share.energy), 0.0)
     for name in energy:

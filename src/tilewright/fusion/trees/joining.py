@@ -1,0 +1,146 @@
+"""Groups joined to a plan of the network: dynamic programming over what has run, exact over the groups considered.
+
+A state is the set of units that have run; it is closed: with each unit all run that it needs. Of a chain these are its
+cuts, and of series-parallel networks products of cuts of their branches. Of each state those costs are kept that no
+other beats. Where there are more states than `MOST_STATES`, groups begin with the first unit that has not run: that
+leaves the cuts of one order, and the plan is the best of those alone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.fusion.trees.groups import GroupPlan
+from tilewright.fusion.trees.network import FusableUnit, TreeCost, TreeGoal
+
+MOST_STATES = 4000
+MOST_POINTS = 200
+"""Costs kept of one state, for products of cycles and energy; beyond, those are left out that lie close to others."""
+Places = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GroupLimits:
+    """How large groups may be: layers, and units in all."""
+
+    layers: int = 3
+    units: int = 7
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What may run next in each state: the states in an order in which they are reached, and the groups from each.
+
+    Parameters
+    ----------
+    whole
+        Whether all closed sets are states.
+    """
+
+    groups: Mapping[int, tuple[Places, ...]]
+    whole: bool
+
+
+def steps_through(units: Sequence[FusableUnit], limits: GroupLimits) -> Steps:
+    """Return the states of a network and the groups that lead from each to others."""
+    whole = _steps(units, limits, False)
+    return Steps(whole, True) if whole is not None else Steps(_steps(units, limits, True) or {}, False)
+
+
+def _steps(units: Sequence[FusableUnit], limits: GroupLimits, ordered: bool) -> dict[int, tuple[Places, ...]] | None:
+    needs = [sum(1 << place for place in unit.before) for unit in units]
+    found, waiting, everything = dict[int, tuple[Places, ...]](), {0}, (1 << len(units)) - 1
+    while waiting:
+        state = min(waiting, key=lambda each: (each.bit_count(), each))
+        waiting.discard(state)
+        if state == everything:
+            continue
+        if len(found) >= MOST_STATES and not ordered:
+            return None
+        found[state] = tuple(_groups(units, needs, state, limits, ordered))
+        waiting |= {state | sum(1 << place for place in group) for group in found[state]} - found.keys()
+    return found
+
+
+def _groups(units: Sequence[FusableUnit], needs: list[int], state: int, limits: GroupLimits,
+            ordered: bool) -> Iterator[Places]:
+    """Yield the connected groups that can run next."""
+    first = next(place for place in range(len(units)) if not state >> place & 1)
+    fronts, seen = list[Places]([()]), set[Places]()
+    while fronts:
+        group = fronts.pop()
+        inside = state | sum(1 << place for place in group)
+        reach = range(group[0] if group else first, min(len(units), first + 4 * limits.units))
+        for place in reach:
+            larger = tuple(sorted({*group, place}))
+            if inside >> place & 1 or needs[place] & ~inside or larger in seen or len(larger) > limits.units:
+                continue
+            if len(larger) > 1 and (not all(units[each].fusable for each in larger)
+                                    or sum(units[each].layer for each in larger) > limits.layers):
+                continue
+            seen.add(larger)
+            fronts.append(larger)
+            if (not ordered or first in larger) and (len(larger) == 1 or _connected(units, larger)):
+                yield larger
+
+
+def _connected(units: Sequence[FusableUnit], group: Places) -> bool:
+    reached, rest = {group[0]}, set(group[1:])
+    while True:
+        more = {place for place in rest if any(place in units[other].before or other in units[place].before
+                                               for other in reached)}
+        if not more:
+            return not rest
+        reached, rest = reached | more, rest - more
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """One way to reach a state: what it costs, and the group that was last."""
+
+    cost: TreeCost
+    before: "_Reached | None" = None
+    group: Places = ()
+    plan: GroupPlan | None = None
+
+
+def best_join(steps: Steps, plans: Mapping[Places, Sequence[GroupPlan]], goal: TreeGoal,
+              begin: TreeCost) -> list[tuple[Places, GroupPlan]]:
+    """Return the groups of the best plan and how each runs, in their order.
+
+    Parameters
+    ----------
+    plans
+        Of each group what may be chosen; ``cost`` less what the group makes needless elsewhere.
+    begin
+        What every plan takes besides.
+    """
+    reached: dict[int, list[_Reached]] = {0: [_Reached(begin)]}
+    for state, groups in steps.groups.items():
+        ways = _thinned(reached.pop(state, []), goal)
+        for group in groups:
+            after = state | sum(1 << place for place in group)
+            reached.setdefault(after, []).extend(
+                _Reached(way.cost + plan.cost, way, group, plan) for way in ways for plan in plans.get(group, ()))
+    (ends,) = reached.values()
+    end: _Reached | None = min(ends, key=lambda way: way.cost.value(goal))
+    found = list[tuple[Places, GroupPlan]]()
+    while end is not None and end.plan is not None:
+        found.append((end.group, end.plan))
+        end = end.before
+    return found[::-1]
+
+
+def _thinned(ways: list[_Reached], goal: TreeGoal) -> list[_Reached]:
+    """Return those that may still lead to the best: of sums the least, of products all that no other beats."""
+    if goal != "edp":
+        return [min(ways, key=lambda way: way.cost.value(goal))] if ways else []
+    kept, least = list[_Reached](), np.inf
+    for way in sorted(ways, key=lambda way: (way.cost.latency_cycles, way.cost.energy_pj)):
+        if way.cost.energy_pj < least:
+            least = way.cost.energy_pj
+            kept.append(way)
+    if len(kept) > MOST_POINTS:
+        kept = [kept[round(at * (len(kept) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
+    return kept

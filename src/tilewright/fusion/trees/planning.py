@@ -1,0 +1,136 @@
+"""Plans of a network: every layer alone, every distinct group, and the join; each a job, kept as it ends."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias
+
+from tilewright.base import InputError, digest
+from tilewright.cost import outermost_bytes
+from tilewright.fusion.trees.groups import GroupPlan, plan_group
+from tilewright.fusion.trees.joining import GroupLimits, Places, Steps, best_join, steps_through
+from tilewright.fusion.trees.nests import METRIC, NestEffort, NestSearch
+from tilewright.fusion.trees.network import TreeCost, TreeProblem, summed_costs
+from tilewright.fusion.trees.plans import FusionPlan, joined_plan, numbered, renamed, single
+from tilewright.jobs import Job, Keeper, Observer, Runner, Stop
+from tilewright.mapping import FusedGroup, FusedLeaf, dump_fused, load_fused
+from tilewright.search import search_network
+from tilewright.workload import MacNode, Operator
+
+Kept: TypeAlias = list[dict[str, Any]]
+"""Plans as plain data: the tree as YAML, and what it costs."""
+
+
+@dataclass(frozen=True)
+class TreeSearch:
+    """How plans are searched: how large groups may be, how nests are searched, where values are kept."""
+
+    effort: NestEffort = field(default_factory=NestEffort)
+    limits: GroupLimits = field(default_factory=GroupLimits)
+    alone_samples: int = 2000
+
+
+def fuse_trees(problem: TreeProblem, asked: TreeSearch | None = None, *, keeper: Keeper | None = None,
+               told: Observer | None = None, stop: Stop | None = None) -> FusionPlan:
+    """Return the best plan found for a network; never worse than layer by layer, which is one of those joined.
+
+    Groups that differ in names alone are planned once. With a keeper each is kept as soon as it is planned, so that a
+    run that was ended goes on where it was.
+
+    Raises
+    ------
+    InputError
+        If a layer has no legal mapping.
+    KeyboardInterrupt
+        If it was stopped before every layer was mapped. Groups that are not planned by then are left out.
+    """
+    planner = _Planner(problem, asked or TreeSearch(), Runner(
+        f"fuse {problem.tensors.name}", workers=1, keeper=keeper, observer=told, stop=stop))
+    return planner.plan()
+
+
+class _Planner:
+    def __init__(self, problem: TreeProblem, asked: TreeSearch, runner: Runner) -> None:
+        self.problem, self.asked, self.runner = problem, asked, runner
+        self.unplanned = 0
+        self.nests = NestSearch(problem.accelerator, problem.goal, asked.effort)
+
+    def plan(self) -> FusionPlan:
+        """Return the best plan."""
+        alone = self._alone()
+        steps = steps_through(self.problem.units, self.asked.limits)
+        plans = self._grouped(steps, alone)
+        joined = {places: [GroupPlan(plan.mapping, plan.cost + self.problem.moved_inside(
+            self.problem.names(places)).times(-1)) for plan in found] for places, found in plans.items()}
+        joined |= {(at,): [plan] for at, plan in enumerate(alone)}
+        chosen = best_join(steps, joined, self.problem.goal, self.problem.work_cost(self.problem.rest))
+        found = joined_plan(self.problem, [(places, _whole(plan, joined, plans, places)) for places, plan in chosen],
+                            alone, steps.whole)
+        return replace(found, unplanned=self.unplanned)
+
+    def _alone(self) -> list[GroupPlan]:
+        """Return what each unit takes alone, with the mapping of its layer."""
+        nodes = {node.operator.signature: node.operator for node in self.problem.tensors.graph.mac_nodes}
+        jobs: list[Job[Kept]] = [Job(self._key("layer", signature), self._layer, inputs=(operator,))
+                for signature, operator in nodes.items()]
+        found = dict(zip(nodes, (self._read(kept) for kept in self.runner.run(jobs)), strict=True))
+        plans = []
+        for unit in self.problem.units:
+            node, first = self.problem.tensors.nodes[unit.names[0]], single(unit.names[0])
+            cost = self.problem.work_cost(name for name in unit.names if name in self.problem.work)
+            if isinstance(node, MacNode):
+                (plan,) = found[node.operator.signature]
+                first, cost = renamed(plan.mapping, {"op0": node.name}), cost + plan.cost.times(node.count)
+            plans.append(GroupPlan(first, cost))
+        return plans
+
+    def _key(self, kind: str, what: object) -> Mapping[str, object]:
+        return {"kind": kind, "goal": self.problem.goal, "machine": digest(self.problem.accelerator),
+                "asked": asdict(self.asked.effort), "samples": self.asked.alone_samples, "of": digest(what)}
+
+    def _read(self, kept: Kept) -> list[GroupPlan]:
+        return [GroupPlan(load_fused(each["tree"], self.problem.accelerator)[0], TreeCost(**each["cost"]))
+                for each in kept]
+
+    def _layer(self, operator: Operator) -> Kept:
+        machine = self.problem.accelerator
+        (layer,) = search_network([operator], machine, objective=METRIC[self.problem.goal],
+                                  budget=self.asked.alone_samples, seed=self.asked.effort.seed, workers=1).layers
+        if layer.result.mapping is None or layer.result.cost is None:
+            raise InputError(operator.name, f"must have a legal mapping on {machine.name}", "none found",
+                             "tilewright map tells what does not fit")
+        cost = layer.result.cost
+        whole = TreeCost(cost.latency_cycles, cost.energy_pj, outermost_bytes(cost, operator, machine))
+        return [_plain(GroupPlan(single("op0", FusedLeaf("op0", layer.result.mapping)), whole))]
+
+    def _grouped(self, steps: Steps, alone: list[GroupPlan]) -> dict[Places, list[GroupPlan]]:
+        """Return the plans of every group of several units, as far as they were not stopped."""
+        known, jobs = dict[str, int](), list[Job[Kept]]()
+        made = dict[Places, tuple[int, Mapping[str, str]]]()
+        for places in sorted({group for groups in steps.groups.values() for group in groups if len(group) > 1}):
+            try:
+                group, names = numbered(self.problem.group(self.problem.names(places)))
+            except InputError:
+                continue
+            before = summed_costs(alone[place].cost for place in places)
+            key = digest((group, before))
+            if key not in known:
+                known[key] = len(jobs)
+                jobs.append(Job(self._key("group", (group, before)), self._group, inputs=(group, before)))
+            made[places] = known[key], names
+        values = self.runner.part(jobs)
+        self.unplanned = values.count(None)
+        return {places: [GroupPlan(renamed(plan.mapping, names), plan.cost) for plan in self._read(kept)]
+                for places, (at, names) in made.items() if (kept := values[at]) is not None}
+
+    def _group(self, group: FusedGroup, alone: TreeCost) -> Kept:
+        return [_plain(plan) for plan in plan_group(group, self.problem.accelerator, self.nests, alone)]
+
+
+def _whole(plan: GroupPlan, joined: Mapping[Places, list[GroupPlan]], plans: Mapping[Places, list[GroupPlan]],
+           places: Places) -> GroupPlan | None:
+    """Return a chosen plan with the cost that is its own."""
+    return plans[places][joined[places].index(plan)] if places in plans else None
+
+
+def _plain(plan: GroupPlan) -> dict[str, Any]:
+    return {"tree": dump_fused([plan.mapping]), "cost": asdict(plan.cost)}

@@ -1,0 +1,159 @@
+"""Plans of fused trees: never worse than layer by layer nor below the bound, as the oracle says, joined exactly."""
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.base import InputError
+from tilewright.cost import fused_cost
+from tilewright.cost.reference import walk_fused
+from tilewright.fusion.trees import GroupLimits, GroupPlan, NestEffort, TreeCost, TreeProblem, TreeSearch, fuse_trees
+from tilewright.fusion.trees.joining import best_join, steps_through
+from tilewright.fusion.trees.network import FusableUnit, group_cost
+from tilewright.fusion.trees.shapes import shapes, steps_of
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Memory, preset
+from tilewright.mapping import FusedGroup, fused_rooms, fused_violations
+from tilewright.workload import Graph, MacNode, VectorOperator, matmul, tensor_graph, zoo
+
+ALL = ("inputs", "weights", "outputs")
+GOALS = ("latency", "energy", "edp", "dram")
+QUICK = TreeSearch(NestEffort(400, shapes=2), alone_samples=200)
+
+
+def machine(capacity=600):
+    return Accelerator("chip", (
+        Memory("DRAM", ALL, AccessEnergy(100.0, 100.0, 100.0, 100.0), bandwidth=Bandwidth(shared=0.5), word_bits=8),
+        Memory("SG", ALL, AccessEnergy(2.0, 2.0, 2.0, 2.0), capacity, buffering="single", word_bits=8)),
+        Compute("MAC", 1.0), word_bits=(("inputs", 8), ("weights", 8), ("outputs", 8)))
+
+
+def chain(sizes=(8, 12, 6, 10), rows=24):
+    """Products of ``rows`` with one weight after another."""
+    return Graph("chain", tuple(MacNode(matmul(f"m{at}", m=rows, n=n, k=k), inputs=(f"m{at - 1}",) if at else ())
+                                for at, (k, n) in enumerate(pairwise(sizes))))
+
+
+def problem(goal="dram", graph=None, capacity=600):
+    return TreeProblem(tensor_graph(graph or chain()), machine(capacity), goal)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_plans_are_no_worse_than_unfused_and_above_the_bound(goal):
+    plan = fuse_trees(problem(goal), QUICK)
+    assert plan.cost.value(goal) <= plan.unfused.value(goal) * (1 + 1e-12)
+    for other in GOALS:
+        assert plan.cost.value(other) >= plan.bounds.value(other) > 0
+        assert plan.unfused.value(other) >= plan.bounds.value(other)
+    assert plan.gap >= 0 and plan.gain >= 1 - 1e-12
+
+
+def test_a_chain_that_fits_moves_compulsory_words_alone():
+    """All that passes between stays on the chip: the bound on words is reached, and layer by layer is far from it."""
+    plan = fuse_trees(problem(), QUICK)
+    assert plan.gap < 1e-6 and [group.names for group in plan.groups if group.fused] == [("m0", "m1", "m2")]
+    words = 24 * 8 + 8 * 12 + 12 * 6 + 6 * 10 + 24 * 10
+    assert plan.cost.dram_bytes == words
+    assert plan.unfused.dram_bytes == words + 2 * 24 * (12 + 6)
+
+
+def test_costs_are_those_of_the_oracle_and_everything_fits():
+    plan = fuse_trees(problem("latency", capacity=260), QUICK)
+    (group, *_) = [group for group in plan.groups if group.fused]
+    tree, chip = plan.group(group), plan.problem.accelerator
+    walked = walk_fused(tree, chip, group.mapping)
+    assert (walked.latency_cycles, walked.counts) == (group.cost.latency_cycles, fused_cost(
+        tree, chip, group.mapping).counts)
+    assert walked.energy_pj == pytest.approx(group.cost.energy_pj)
+    assert group_cost(tree, walked, chip).dram_bytes == group.cost.dram_bytes
+    assert not fused_violations(tree, chip, group.mapping)
+
+
+def test_shapes_fit_and_steps_are_spread():
+    group = problem(capacity=100).group(("m0", "m1"))
+    found = shapes(group, machine(100), 6)
+    assert found and all(room.fits for shape in found for rooms in fused_rooms(shape.tree, machine(100)).values()
+                         for room in rooms if {name for name, _ in room.bytes_by_tensor} <= {"m0", "m1"})
+    assert [shape.estimate_bytes for shape in found] == sorted(shape.estimate_bytes for shape in found)
+    assert steps_of(7, 8) == [4, 3, 2, 1] and steps_of(2, 8) == [1] and len(steps_of(4096, 5)) == 5
+
+
+def test_a_network_with_an_edge_around_and_vector_work():
+    """The sum with the block's input needs no words of DRAM but those of the input, which both read."""
+    nodes = [MacNode(matmul(f"m{at}", m=16, n=16, k=16), inputs=(before,) if before else ())
+             for at, before in enumerate(("", "m0", "m1"))]
+    add = VectorOperator("add", "add", 256, 512, 256, ("m0", "m2"))
+    plan = fuse_trees(problem("dram", Graph("residual", (*nodes, add)), 2000), QUICK)
+    assert plan.cost.dram_bytes < plan.unfused.dram_bytes and plan.cost.dram_bytes >= plan.bounds.dram_bytes
+
+
+def brute(units, plans, begin):
+    """The least latency of all partitions into groups, in every order that they can run in."""
+    def rest(done):
+        if len(done) == len(units):
+            return 0
+        best = float("inf")
+        for size in range(1, 4):
+            for group in combinations([at for at in range(len(units)) if at not in done], size):
+                if group in plans and all(units[at].before <= done | set(group) for at in group):
+                    best = min(best, plans[group] + rest(done | set(group)))
+        return best
+    return begin + rest(frozenset())
+
+
+def test_joins_are_the_best_of_all_partitions():
+    rng = np.random.default_rng(3)
+    before = [(), (0,), (0,), (1, 2), (3,), (0, 4)]
+    units = [FusableUnit((str(at),), frozenset(needs), True, True) for at, needs in enumerate(before)]
+    steps = steps_through(units, GroupLimits(3, 3))
+    groups = {group for some in steps.groups.values() for group in some}
+    for _ in range(10):
+        costs = {group: int(rng.integers(1, 40)) * len(group) for group in groups}
+        chosen = best_join(steps, {group: [GroupPlan(None, TreeCost(cost))] for group, cost in costs.items()},
+                           "latency", TreeCost(5))
+        assert steps.whole and 5 + sum(costs[group] for group, _ in chosen) == brute(units, costs, 5)
+
+
+def test_products_of_cycles_and_energy_keep_what_sums_would_drop():
+    units = [FusableUnit((str(at),), frozenset(range(at)), True, True) for at in range(2)]
+    steps = steps_through(units, GroupLimits(1, 1))
+    plans = {(0,): [GroupPlan(None, TreeCost(1, 100.0)), GroupPlan(None, TreeCost(10, 11.0))],
+             (1,): [GroupPlan(None, TreeCost(1, 1.0))]}
+    assert best_join(steps, plans, "edp", TreeCost(100, 0.0))[0][1].cost == TreeCost(10, 11.0)
+
+
+def test_runs_go_on_where_they_were_and_files_cost_the_same(tmp_path):
+    found = [tw.fuse(chain(), machine(), space="trees", objective="energy", budget=200, out=tmp_path / "kept")]
+    stamp = (tmp_path / "kept" / "results.sqlite").read_bytes()
+    found.append(tw.fuse(chain(), machine(), space="trees", objective="energy", budget=200, out=tmp_path / "kept"))
+    assert (tmp_path / "kept" / "results.sqlite").read_bytes() == stamp
+    assert found[0].plain == found[1].plain and found[0].plain["groups"][0]["fused"]
+    told = tw.evaluate_fused(found[0].write_plan(tmp_path / "plan.yaml"), chain(), machine())
+    assert all(each.legal for each in told)
+    assert sum(each.cost.latency_cycles for each in told) == found[0].cost.latency_cycles
+    assert sum(each.cost.energy_pj for each in told) == pytest.approx(found[0].cost.energy_pj)
+    page = found[0].write_report(tmp_path / "page.html").read_text()
+    assert "Roofline, before and after" in page and "SG over time" in page and "m1.M" in page
+
+
+def test_what_cannot_be_planned_is_one_error():
+    with pytest.raises(InputError, match="number of mappings"):
+        tw.fuse(chain(), machine(), space="trees", budget="10s")
+    with pytest.raises(InputError, match="--space flat alone"):
+        tw.fuse(chain(), machine(), space="trees", causal=True)
+    with pytest.raises(InputError, match="memory on the chip"):
+        TreeProblem(tensor_graph(chain()), replace(machine(), levels=machine().levels[:1]))
+    with pytest.raises(InputError, match="a layer that can be mapped"):
+        problem(graph=Graph("none", (VectorOperator("r", "relu", 8, 8, 8),)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["eyeriss", "edge-s2", "tpu-like"])
+def test_blocks_of_mobilenet_save_words(arch):
+    graph = zoo.load("mobilenet-v2")
+    part = replace(graph, nodes=graph.nodes[:14])
+    plan = fuse_trees(TreeProblem(tensor_graph(part), preset(arch), "dram"), QUICK)
+    assert plan.bounds.dram_bytes <= plan.cost.dram_bytes < plan.unfused.dram_bytes
+    assert isinstance(plan.group(plan.groups[0]), FusedGroup)
