@@ -8,7 +8,7 @@ import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
 from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan
-from tilewright.allocation.offline import METADATA, OfflineTensor, offline_buffer, offline_plan
+from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
 from tilewright.allocation.order import in_order, predecessors, reordered
 from tilewright.allocation.problem import (
     Bus,
@@ -80,8 +80,8 @@ __all__ = [
     "in_order",
     "least_capacity",
     "network_problem",
-    "offline_buffer",
     "offline_plan",
+    "offline_words",
     "packed",
     "plan_record",
     "predecessors",

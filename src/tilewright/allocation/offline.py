@@ -5,7 +5,6 @@ number of subgraphs, number of offsets, and the offset of each tensor from the s
 the planner of the run places around these. The metadata's name is `METADATA`.
 """
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -24,7 +23,7 @@ class OfflineTensor:
 
     name: str
     offset: int
-    bytes: int
+    size_bytes: int
     why: str = ""
 
 
@@ -89,6 +88,6 @@ def _clash(plan: PlanRecord, one: PlannedStay, other: PlannedStay) -> bool:
             and other.address < one.address + plan.tensors[one.tensor].size_bytes)
 
 
-def offline_buffer(tensors: tuple[OfflineTensor, ...]) -> bytes:
-    """Return the buffer of the metadata, little-endian."""
-    return struct.pack(f"<{3 + len(tensors)}i", VERSION, SUBGRAPHS, len(tensors), *(one.offset for one in tensors))
+def offline_words(tensors: tuple[OfflineTensor, ...]) -> tuple[int, ...]:
+    """Return the integers of the metadata's buffer."""
+    return VERSION, SUBGRAPHS, len(tensors), *(one.offset for one in tensors)

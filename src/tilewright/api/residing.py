@@ -1,6 +1,7 @@
 """Which tensor stays on which scratchpad: what is asked for, and what came of it."""
 
 import json
+import struct
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ from tilewright.allocation import (
     SolverResult,
     least_capacity,
     network_problem,
-    offline_buffer,
     offline_plan,
+    offline_words,
     plan_record,
     product_plan,
     read_pads,
@@ -143,7 +144,8 @@ class ScratchpadPlan(OnSheet):
             "metadata": METADATA, "network": self.record.network, "command": self.record.command,
             "arena_bytes": sum(pad.capacity_bytes for pad in self.record.pads),
             "tensors": [asdict(one) for one in tensors]}, ensure_ascii=False, indent=1) + "\n")
-        return write_whole(place, offline_buffer(tensors))
+        words = offline_words(tensors)
+        return write_whole(place, struct.pack(f"<{len(words)}i", *words))
 
 
 def open_plan(path: str | Path) -> ScratchpadPlan:

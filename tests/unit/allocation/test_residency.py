@@ -357,7 +357,7 @@ def test_an_offline_plan_overlaps_nothing_that_an_arena_holds_at_one_time(tmp_pa
             left.add(tensors[at]["why"])
             if offset >= 0:
                 place = sum(pad.capacity_bytes for pad in problem.pads[:stays[0].pad]) + stays[0].address
-                assert (offset, offset % 16, tensors[at]["bytes"]) == (place, 0, one.size_bytes)
+                assert (offset, offset % 16, tensors[at]["size_bytes"]) == (place, 0, one.size_bytes)
                 uses = problem.touches[at]
                 held[at] = (0 if one.outside else uses[0], ends if one.leaves else uses[-1])
         assert any(problem.tensors[at].outside for at in held) or pads == "3x32KB"
