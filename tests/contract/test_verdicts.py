@@ -23,6 +23,7 @@ from tilewright.store import results_in
 NETWORK = {"learnt": 600, "layers": 3, "hidden": (16,), "epochs": 2}
 SPARSE = {"samples": 300}
 FEW_JOBS = {"samples": 40, "mappings": 12, "jobs": 5}
+TAUGHT = {"steps": 3, "width": 8, "seconds": 0.1, "samples": 200, "lessons": 2}
 TINY = {
     "confuciux-fig8.4": {"epochs": 16, "traffic": ("free",)},
     "confuciux-fig8.5": {"points": (400,)},
@@ -43,8 +44,8 @@ TINY = {
     "digamma-fig6.8": {"samples": 34, "networks": ("mnasnet",), "traffic": ("free",), "rounds": 0},
     "dnnfuser-fig4": {"samples": 200},
     "dnnfuser-table1": {"samples": 60, "methods": ("DE", "G-Sampler")},
-    "dnnfuser-table2": {"samples": 200, "networks": ("vgg16",), "memories": (20, 25)},
-    "dnnfuser-table3": {"samples": 200, "networks": ("mnasnet",), "memories": (45, 55)},
+    "dnnfuser-table2": {**TAUGHT, "networks": ("vgg16",), "memories": (20, 25), "taught": ("vgg16",)},
+    "dnnfuser-table3": {**TAUGHT, "networks": ("mnasnet",), "memories": (45, 55), "taught": ("mnasnet",)},
     "flat-tableA1": {"models": ("BERT", "T5"), "sequence": 512},
     "flat-figA2": {"models": ("TrXL",), "sequences": (512,)},
     "flat-figA3": {"models": ("BERT", "XLM"), "sequences": (512,)},
@@ -151,7 +152,8 @@ INVENTED = [name for name in TINY if name.split("-")[0] in ("flexion", "gamma", 
 TURNED = pytest.mark.parametrize("name", [name if name in {*QUICK, *INVENTED} - {"flexion-future"} else pytest.param(
     name, marks=pytest.mark.slow) for name in TINY])
 """All studies are turned in the long run; these take part of a second or few."""
-NEEDS_LEARN = {"mse-fig5.3", "sagar-fig7e", "sagar-fig8", *(name for name in TINY if name.startswith("confuciux"))}
+NEEDS_LEARN = {"mse-fig5.3", "dnnfuser-table2", "dnnfuser-table3", "sagar-fig7e", "sagar-fig8",
+               *(name for name in TINY if name.startswith("confuciux"))}
 NEEDS_RL = {"confuciux-table8.3", "confuciux-table8.5"}
 
 

@@ -1,6 +1,7 @@
 """DNNFuser, tables 1 to 3 and figure 4: how fast fused networks are, on the stated machine and where they can be."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from math import floor, log, log10, sqrt
@@ -13,10 +14,13 @@ from tilewright.fusion.microbatch import (
     SYNC,
     MicroBatchProblem,
     bound_of,
+    demonstrations,
     figures,
     fuse,
     scores,
+    train_fuser,
     walk_strategy,
+    written,
 )
 from tilewright.hardware import changed, preset
 from tilewright.jobs import Runner
@@ -61,10 +65,28 @@ SECOND: Mapping[str, Mapping[float, float]] = {
     "vgg16": {20: 1.19, 25: 2.18, 30: 1.86, 35: 2.14, 40: 2.17, 45: 2.30},
     "resnet18": {20: 1.37, 25: 1.34, 30: 1.51, 35: 1.53, 40: 2.88, 45: 2.95}}
 """Table 2: G-Sampler, 64 samples, by memory."""
+LEARNT_SECOND: Mapping[str, Mapping[str, Mapping[float, float]]] = {
+    "DNNFuser": {"vgg16": {20: 1.20, 25: 1.20, 30: 1.16, 35: 1.88, 40: 1.97, 45: 1.97},
+                 "resnet18": {20: 1.27, 25: 1.27, 30: 2.31, 35: 2.31, 40: 2.68, 45: 2.68}},
+    "Seq2Seq": {"vgg16": {20: 1.04, 25: 1.04, 30: 1.83, 35: 1.85, 40: 1.86, 45: 2.02},
+                "resnet18": {20: 1.32, 25: 1.32, 30: 1.56, 35: 1.56, 40: 1.56, 45: 1.56}}}
+"""Table 2: models that were shown plans for `SHOWN` alone."""
 THIRD: Mapping[str, Mapping[float, float]] = {
     "resnet50": {25: 1.41, 35: 1.94, 45: 2.13, 55: 2.26}, "mobilenet-v2": {25: 2.27, 35: 2.18, 45: 2.41, 55: 4.32},
     "mnasnet": {25: 3.60, 35: 3.17, 45: 3.82, 55: 4.07}}
 """Table 3: the same."""
+LEARNT_THIRD: Mapping[str, Mapping[str, Mapping[float, float]]] = {
+    "Transfer": {"resnet50": {25: 1.31, 35: 1.78, 45: 2.01, 55: 2.55},
+                 "mobilenet-v2": {25: 1.83, 35: 2.01, 45: 2.66, 55: 2.94},
+                 "mnasnet": {25: 3.34, 35: 3.34, 45: 3.34, 55: 3.46}},
+    "Direct": {"resnet50": {25: 1.17, 35: 1.78, 45: 2.03, 55: 2.03}, "mobilenet-v2": {25: 1.68, 35: 1.67, 45: 2.90},
+               "mnasnet": {35: 3.34, 45: 3.34, 55: 3.53}}}
+"""Table 3: DNNFuser, with a tenth of the training after that on `BEFORE`, and from nothing; where it found a plan."""
+SHOWN, BEFORE = (16.0, 32.0, 48.0, 64.0), ("vgg16", "resnet18")
+MODELS: Mapping[str, tuple[str, bool]] = {
+    "DNNFuser": ("transformer", False), "Seq2Seq": ("lstm", False), "Transfer": ("transformer", True),
+    "Direct": ("transformer", False)}
+"""The kind of model, and whether it was trained on `BEFORE` first."""
 PLANS = {"DNNFuser": (42, -1, 30, 27, -1, 30, -1, 30, -1, -1, -1, 31, -1, 36, -1, -1, 47, 62, 35),
          "G-Sampler": (64, -1, 36, -1, 64, -1, -1, 25, -1, 60, 43, 20, 36, 42, 61, 46, 1, 37, 21)}
 """Figure 4: ResNet-18, 64 samples, 20 MB; their speedups are 1.27 and 1.37 (table 2)."""
@@ -114,6 +136,35 @@ def _search(place: Place, gigabytes: float, mapper: str, samples: int, seed: int
 def _cell(place: Place, gigabytes: float, mapper: str, samples: int, seed: int) -> Cell:
     key = {"place": list(place), "gigabytes": gigabytes, "mapper": mapper, "samples": samples, "seed": seed}
     return Cell(key, partial(_search, place, gigabytes, mapper, samples, seed), lambda value: int(value["samples"]))
+
+
+def _taught(network: str, gigabytes: float, memories: Sequence[float], model: str,
+            training: Mapping[str, Any]) -> dict[str, Any]:
+    """Train a model on proven plans for `SHOWN`; return the speedups of what it writes, by memory."""
+    from tilewright.learn import SequenceOptions  # noqa: PLC0415  (PyTorch loads late)
+
+    def shown(names: Sequence[str]) -> list[Any]:
+        return demonstrations([problem_of((name, 64, memory), gigabytes) for name in names for memory in SHOWN],
+                              "exact", 1, seconds=training["seconds"])
+
+    kind, before = MODELS[model]
+    options = SequenceOptions(kind=kind, steps=training["steps"], width=training["width"],  # type: ignore[arg-type]
+                              seed=training["seed"])
+    first = train_fuser(shown(BEFORE), options) if before else None
+    options = replace(options, steps=max(1, options.steps // 10)) if before else options
+    trained, found = train_fuser(shown([network]), options, first), dict[str, Any]()
+    for memory in memories:
+        problem = problem_of((network, 64, memory), gigabytes)
+        plan = written(trained, problem)
+        own = figures(problem, plan)[0]
+        found[f"{memory:g}"] = _speedup(problem, plan) if own[2] <= problem.memory_bytes else 0.0
+    return {"speedups": found, "samples": len(memories)}
+
+
+def _lesson(network: str, gigabytes: float, memories: Sequence[float], model: str, training: Mapping[str, Any]) -> Cell:
+    key = {"network": network, "gigabytes": gigabytes, "memories": list(memories), "model": model, **training}
+    return Cell(key, partial(_taught, network, gigabytes, memories, model, training),
+                lambda value: int(value["samples"]))
 
 
 def _agreement(found: Sequence[Mapping[str, Any]]) -> str:
@@ -200,13 +251,24 @@ def _most(published: Mapping[str, Mapping[float, float]]) -> str:
            f"{max(max(row.values()) for row in published.values())}x"
 
 
-def _claims(published: Mapping[str, Mapping[float, float]]) -> tuple[Claim, Claim, Claim]:
+def _claims(published: Mapping[str, Mapping[float, float]],
+            learnt: Mapping[str, Mapping[str, Mapping[float, float]]], second: str) -> tuple[Claim, ...]:
+    one, other = learnt.values()
+    pairs = [(speedup, other[network].get(memory, 0.0)) for network, row in one.items()
+             for memory, speedup in row.items()]
+    parts = [speedup / published[network][memory] for network, row in one.items() for memory, speedup in row.items()]
+    ahead = sum(mine >= theirs for mine, theirs in pairs)
     return (gain("G-Sampler speeds networks up", _most(published), max(max(row.values()) for row in published.values()),
                  "the most that is possible"),
             kept("A full search by G-Sampler finds what there is to find", "taken as the best", "what part of the "
                  "optimum's speedup it has, the least over networks and memories, where published ones are possible"),
             cases("G-Sampler finds no slower plan with more memory", f"{_rising(published)} steps",
-                  "the share of steps to more memory at which its plan gets no slower, where speedups are possible"))
+                  "the share of steps to more memory at which its plan gets no slower, where speedups are possible"),
+            kept("DNNFuser does without a search, at memories it was not shown, what a search does",
+                 f"{min(parts):.2f} to {max(parts):.2f} of G-Sampler's speedup", "what part of the optimum's speedup "
+                 "it has, the least over networks and memories, where published ones are possible"),
+            cases(f"{next(iter(learnt))} is no slower than {second}", f"{ahead} of {len(pairs)}",
+                  "the share of networks and memories", ahead / len(pairs), 0.0))
 
 
 def _rising(published: Mapping[str, Mapping[float, float]]) -> str:
@@ -215,7 +277,7 @@ def _rising(published: Mapping[str, Mapping[float, float]]) -> str:
 
 
 def _by_memory(setting: Setting, runner: Runner, published: Mapping[str, Mapping[float, float]],
-               claims: tuple[Claim, Claim, Claim]) -> Findings:
+               learnt: Mapping[str, Mapping[str, Mapping[float, float]]], claims: tuple[Claim, ...]) -> Findings:
     places = {(network, 64, float(memory)): speedup for network in setting["networks"]
               for memory, speedup in published[network].items() if memory in setting["memories"]}
     # One machine a network, so that memories can be told apart.
@@ -229,45 +291,71 @@ def _by_memory(setting: Setting, runner: Runner, published: Mapping[str, Mapping
                  for place in places) for seed in range(setting.seeds)]
     steps = [mean([float(found[b, "g-sampler", seed]["speedup"] >= found[a, "g-sampler", seed]["speedup"] * (1 - 1e-9))
                    for a, b in pairwise(places) if a[0] == b[0]] or [1.0]) for seed in range(setting.seeds)]
+    asked = [(network, model, seed) for network in setting["taught"] for model in learnt
+             for seed in range(setting["lessons"])]
+    told = [place for place in places if place[0] in setting["taught"]]
+    memories = {network: [place[2] for place in told if place[0] == network] for network in setting["taught"]}
+    training = {name: setting[name] for name in ("steps", "width", "seconds")}
+    taught = dict(zip(asked, runner.run([
+        _lesson(network, rates[network], memories[network], model, {**training, "seed": seed})
+        for network, model, seed in asked]), strict=True))
+
+    def wrote(place: Place, model: str, seed: int) -> float:
+        return float(taught[place[0], model, seed]["speedups"][f"{place[2]:g}"])
+
+    own, other = learnt
+    does = [min(part_of(wrote(place, own, seed), found[place, "exact", 0]["speedup"]) for place in told)
+            for seed in range(setting["lessons"])]
+    ahead = [mean(float(wrote(place, own, seed) >= wrote(place, other, seed) * (1 - 1e-9)) for place in told)
+             for seed in range(setting["lessons"])]
     rows = tuple((f"{place[0]}, {place[2]:g} MB", speedup, limit(place, STATED), rates[place[0]],
                   found[place, "exact", 0]["speedup"], found[place, "exact", 0]["limit"],
                   found[place, "exact", 0]["gap"],
-                  median(found[place, "g-sampler", seed]["speedup"] for seed in range(setting.seeds)))
+                  median(found[place, "g-sampler", seed]["speedup"] for seed in range(setting.seeds)),
+                  *(figure for model in learnt for figure in (
+                      learnt[model][place[0]].get(place[2]),
+                      median(wrote(place, model, seed) for seed in range(setting["lessons"]))
+                      if place in told else None)))
                  for place, speedup in places.items())
     table = Table("speedups", "Speedup over layer by layer, 64 samples", (
         "Network", "published", "at most, stated", "nearest (GB/s)", "best, nearest", "at most, nearest", "gap",
-        "G-Sampler, nearest"), rows, (
+        "G-Sampler, nearest", *(name for model in learnt for name in (f"{model}, published", f"{model}, nearest"))),
+        rows, (
             "Nearest: the stated machine with so many GB/s off chip, where no published speedup of the network is "
-            "impossible. Best: the exact mapper; gap: how far it can be from the best at most.",))
+            "impossible. Best: the exact mapper; gap: how far it can be from the best at most. Models: the median over "
+            f"seeds, shown proven plans for {', '.join(f'{memory:g}' for memory in SHOWN)} MB alone, and for all sizes "
+            "up to the next of these.",))
     falls = [f"{network} {old} to {new} from {a:g} to {b:g} MB" for network, row in published.items()
              for (a, old), (b, new) in pairwise(row.items()) if new < old]
     note = ("A plan for less memory fits more, so that the best speedup never falls with memory; published ones do "
             f"({'; '.join(falls)}): their search missed better plans.")
     return Findings((table,), (
-        _impossible(claims[0], places), listed(claims[1], parts),
-        listed(claims[2], steps)),
+        _impossible(claims[0], places), listed(claims[1], parts), listed(claims[2], steps), listed(claims[3], does),
+        listed(claims[4], ahead)),
         notes=(BOUND, note, _agreement(list(found.values()))))
 
 
-TWO, THREE = _claims(SECOND), _claims(THIRD)
-_QUICK = {"samples": 2_000, "networks": ("vgg16", "resnet18"), "memories": (20, 25, 30, 35, 40, 45)}
+TWO, THREE = _claims(SECOND, LEARNT_SECOND, "Seq2Seq"), _claims(THIRD, LEARNT_THIRD, "trained from nothing")
+_TAUGHT = {"steps": 300, "width": 128, "seconds": MOST_SECONDS, "samples": 2_000}
+_QUICK = {**_TAUGHT, "networks": BEFORE, "memories": (20, 25, 30, 35, 40, 45), "taught": BEFORE}
 
 
-@reproduction("dnnfuser-table2", "G-Sampler and the optimum by memory, VGG16 and ResNet-18", SOURCE + "table 2", TWO,
-              Setting("quick", 3, _QUICK), Setting("full", 10, _QUICK))
+@reproduction("dnnfuser-table2", "Micro-batches by memory, VGG16 and ResNet-18", SOURCE + "table 2", TWO,
+              Setting("quick", 3, {**_QUICK, "lessons": 2}), Setting("full", 10, {**_QUICK, "lessons": 5}))
 def table2(setting: Setting, runner: Runner) -> Findings:
-    """Search for each memory."""
-    return _by_memory(setting, runner, SECOND, TWO)
+    """Search for each memory, and let models write plans."""
+    return _by_memory(setting, runner, SECOND, LEARNT_SECOND, TWO)
 
 
-_LARGER = {"samples": 2_000, "networks": ("resnet50", "mobilenet-v2", "mnasnet"), "memories": (25, 35, 45, 55)}
+_LARGER = {**_TAUGHT, "networks": ("resnet50", "mobilenet-v2", "mnasnet"), "memories": (25, 35, 45, 55)}
 
 
-@reproduction("dnnfuser-table3", "G-Sampler and the optimum by memory, ResNet-50, MobileNet-V2 and MnasNet",
-              SOURCE + "table 3", THREE, Setting("quick", 3, _LARGER), Setting("full", 10, _LARGER))
+@reproduction("dnnfuser-table3", "Micro-batches by memory, ResNet-50, MobileNet-V2 and MnasNet",
+              SOURCE + "table 3", THREE, Setting("quick", 3, {**_LARGER, "taught": ("resnet50",), "lessons": 1}),
+              Setting("full", 10, {**_LARGER, "taught": _LARGER["networks"], "lessons": 5}))
 def table3(setting: Setting, runner: Runner) -> Findings:
-    """Search for each memory."""
-    return _by_memory(setting, runner, THIRD, THREE)
+    """Search for each memory, and let models write plans."""
+    return _by_memory(setting, runner, THIRD, LEARNT_THIRD, THREE)
 
 
 FITS = exact("Both plans fit 20 MB", "20 MB", "the share of the two plans that do, at one byte a word")

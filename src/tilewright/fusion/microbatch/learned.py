@@ -49,12 +49,12 @@ class Demonstration:
 
 
 def demonstrations(problems: Sequence[MicroBatchProblem], mapper: str = "g-sampler", count: int = SEEDS,
-                   seed: int = 0) -> list[Demonstration]:
-    """Return what a mapper finds for each problem with ``count`` seeds, different strategies only."""
+                   seed: int = 0, seconds: float | None = None) -> list[Demonstration]:
+    """Return what a mapper finds for each problem with ``count`` seeds (in ``seconds`` each), every strategy once."""
     found: dict[tuple[int, bytes], Demonstration] = {}
     for at, problem in enumerate(problems):
         for turn in range(count):
-            run = fuse(problem, mapper, seed=seed + turn)
+            run = fuse(problem, mapper, seed=seed + turn, seconds=seconds)
             found.setdefault((at, run.strategy.tobytes()), Demonstration(problem, run.strategy))
     return list(found.values())
 
