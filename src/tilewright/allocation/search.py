@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.allocation.addresses import MANY, addressed, settled
+from tilewright.allocation.addresses import addressed, settled
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import Prices, Stay, transfers_of
 from tilewright.base import Registry
 
+MOST_RETRIED = 200
+"""Stays of a plan up to which it is tried to hold single ones shorter, once addresses were found by cutting some."""
 AllocationSolver = Callable[["PlanSearch"], None]
 """Offers plans to a search, and raises its bound."""
 
@@ -82,7 +84,7 @@ class PlanSearch:
                 cut = settled(self.problem, stays)
                 if cut is not None:
                     self.take(name, *cut)
-                    if len(stays) > MANY:
+                    if len(stays) > MOST_RETRIED:
                         return trouble
             stays = self._without(stays, conflict)
 
