@@ -26,7 +26,6 @@ from tilewright.fusion.trees import (
 )
 from tilewright.jobs import present_stop
 from tilewright.mapping import precise_graph
-from tilewright.store import kept_in
 from tilewright.workload import Graph, tensor_graph
 
 IN_GROUPS = 4
@@ -98,6 +97,8 @@ def fuse_in_trees(asked: FuseOptions, graph: Graph) -> TreeRun:
     search = TreeSearch(NestEffort(max(1, budget.samples // IN_GROUPS), asked.seed),
                         GroupLimits(asked.layers, 2 * asked.layers + 1), budget.samples)
     ready_cache()
+    from tilewright.store import kept_in  # noqa: PLC0415 - loads SQLAlchemy
+
     with kept_in(asked.out, "fuse-trees") as kept:
         plan = fuse_trees(problem, search, keeper=kept, told=asked.told, stop=asked.stop or present_stop())
     return TreeRun(plan, command_line("fuse", FuseOptions, {

@@ -24,8 +24,8 @@ def tree_sheet(plan: FusionPlan, command: str = "") -> Sheet:
         f"{engineering(cost.energy_pj * 1e-12, 'J')}; layer by layer {engineering(before.energy_pj * 1e-12, 'J')}",
         f"{engineering(cost.dram_bytes)}B off the chip and back; layer by layer {engineering(before.dram_bytes)}B",
         f"By {problem.goal} {plan.gain:.3f} times better than layer by layer; at most {percent(plan.gap)} above the "
-        "best there is" + ("" if plan.whole else "; groups that keep the network's order were joined alone, as it has "
-                           "so many branches"),
+        "best there is" + ("" if plan.whole else "; not all ways to join its groups were compared, as there are so "
+                           "many"),
         *([f"Stopped before {plan.unplanned} groups were planned: they are left out"] if plan.unplanned else []),
     )
     return Sheet(f"{problem.tensors.name} on {problem.accelerator.name}",

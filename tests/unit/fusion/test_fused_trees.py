@@ -71,6 +71,14 @@ def test_costs_are_those_of_the_oracle_and_everything_fits():
     assert not fused_violations(tree, chip, group.mapping)
 
 
+def test_no_plan_takes_more_room_than_there_is():
+    """Layers whose weights stay want the same room: what each may take alone does not fit together."""
+    for capacity in (180, 260):
+        plan = fuse_trees(problem("dram", capacity=capacity), QUICK)
+        for group in plan.groups:
+            assert not fused_violations(plan.group(group), plan.problem.accelerator, group.mapping)
+
+
 def test_shapes_fit_and_steps_are_spread():
     group = problem(capacity=100).group(("m0", "m1"))
     found = shapes(group, machine(100), 6)

@@ -104,7 +104,7 @@ def _compulsory(problem: TreeProblem) -> tuple[float, float]:
 
 
 def _touched(operator: Operator, operand: str) -> int:
-    """Return the words of an operand that an operator uses, no more than its tensor has: padding is none."""
+    """Return the words of an operand that an operator uses, padding counted as the cost model counts it."""
     return operator.tensor(operand).words(operator.sizes)
 
 

@@ -106,8 +106,8 @@ class _Reached:
 
 
 def best_join(steps: Steps, plans: Mapping[Places, Sequence[GroupPlan]], goal: TreeGoal,
-              begin: TreeCost) -> list[tuple[Places, GroupPlan]]:
-    """Return the groups of the best plan and how each runs, in their order.
+              begin: TreeCost) -> tuple[list[tuple[Places, GroupPlan]], bool]:
+    """Return the groups of the best plan and how each runs, in their order, and whether none given makes a better one.
 
     Parameters
     ----------
@@ -117,8 +117,12 @@ def best_join(steps: Steps, plans: Mapping[Places, Sequence[GroupPlan]], goal: T
         What every plan takes besides.
     """
     reached: dict[int, list[_Reached]] = {0: [_Reached(begin)]}
+    exact = steps.whole
     for state, groups in steps.groups.items():
-        ways = _thinned(reached.pop(state, []), goal)
+        ways = _leading(reached.pop(state, []), goal)
+        if len(ways) > MOST_POINTS:
+            exact = False
+            ways = [ways[round(at * (len(ways) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
         for group in groups:
             after = state | sum(1 << place for place in group)
             reached.setdefault(after, []).extend(
@@ -129,10 +133,10 @@ def best_join(steps: Steps, plans: Mapping[Places, Sequence[GroupPlan]], goal: T
     while end is not None and end.plan is not None:
         found.append((end.group, end.plan))
         end = end.before
-    return found[::-1]
+    return found[::-1], exact
 
 
-def _thinned(ways: list[_Reached], goal: TreeGoal) -> list[_Reached]:
+def _leading(ways: list[_Reached], goal: TreeGoal) -> list[_Reached]:
     """Return those that may still lead to the best: of sums the least, of products all that no other beats."""
     if goal != "edp":
         return [min(ways, key=lambda way: way.cost.value(goal))] if ways else []
@@ -141,6 +145,4 @@ def _thinned(ways: list[_Reached], goal: TreeGoal) -> list[_Reached]:
         if way.cost.energy_pj < least:
             least = way.cost.energy_pj
             kept.append(way)
-    if len(kept) > MOST_POINTS:
-        kept = [kept[round(at * (len(kept) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
     return kept

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 from typing import Literal, get_args
 
 from tilewright.base import InputError
@@ -195,7 +194,3 @@ class TreeProblem:
         inside = set(names)
         return self.work_cost(name for name, (makers, readers) in self._moves.items()
                               if makers <= inside and readers <= inside)
-
-    def bytes_of(self, words: int, bits: float | None) -> float:
-        """Return the bytes of words that are as wide as they say, else as inputs."""
-        return ceil(words) * float(bits or dict(self.accelerator.word_bits)["inputs"]) / 8

@@ -62,9 +62,9 @@ class _Planner:
         joined = {places: [GroupPlan(plan.mapping, plan.cost + self.problem.moved_inside(
             self.problem.names(places)).times(-1)) for plan in found] for places, found in plans.items()}
         joined |= {(at,): [plan] for at, plan in enumerate(alone)}
-        chosen = best_join(steps, joined, self.problem.goal, self.problem.work_cost(self.problem.rest))
+        chosen, exact = best_join(steps, joined, self.problem.goal, self.problem.work_cost(self.problem.rest))
         found = joined_plan(self.problem, [(places, _whole(plan, joined, plans, places)) for places, plan in chosen],
-                            alone, steps.whole)
+                            alone, exact)
         return replace(found, unplanned=self.unplanned)
 
     def _alone(self) -> list[GroupPlan]:

@@ -49,7 +49,8 @@ class FusionPlan:
     Parameters
     ----------
     whole
-        Whether it is the best of all plans of the groups considered; else of those that keep the network's order.
+        Whether it is the best of all plans of the groups considered; else some that keep no order of the network's, or
+        whose cycles and energy lie close to others', were left out.
     unplanned
         Groups that were left out, as the run was stopped.
     """
