@@ -119,9 +119,9 @@ def test_joins_are_the_best_of_all_partitions():
     groups = {group for some in steps.groups.values() for group in some}
     for _ in range(10):
         costs = {group: int(rng.integers(1, 40)) * len(group) for group in groups}
-        chosen = best_join(steps, {group: [GroupPlan(None, TreeCost(cost))] for group, cost in costs.items()},
-                           "latency", TreeCost(5))
-        assert steps.whole and 5 + sum(costs[group] for group, _ in chosen) == brute(units, costs, 5)
+        chosen, exact = best_join(steps, {group: [GroupPlan(None, TreeCost(cost))] for group, cost in costs.items()},
+                                  "latency", TreeCost(5))
+        assert steps.whole and exact and 5 + sum(costs[group] for group, _ in chosen) == brute(units, costs, 5)
 
 
 def test_products_of_cycles_and_energy_keep_what_sums_would_drop():
@@ -129,7 +129,17 @@ def test_products_of_cycles_and_energy_keep_what_sums_would_drop():
     steps = steps_through(units, GroupLimits(1, 1))
     plans = {(0,): [GroupPlan(None, TreeCost(1, 100.0)), GroupPlan(None, TreeCost(10, 11.0))],
              (1,): [GroupPlan(None, TreeCost(1, 1.0))]}
-    assert best_join(steps, plans, "edp", TreeCost(100, 0.0))[0][1].cost == TreeCost(10, 11.0)
+    chosen, exact = best_join(steps, plans, "edp", TreeCost(100, 0.0))
+    assert exact and chosen[0][1].cost == TreeCost(10, 11.0)
+
+
+def test_products_that_were_thinned_are_not_told_as_exact(monkeypatch):
+    units = [FusableUnit((str(at),), frozenset(range(at)), True, True) for at in range(2)]
+    steps = steps_through(units, GroupLimits(1, 1))
+    points = [GroupPlan(None, TreeCost(at, 100.0 - at)) for at in range(1, 9)]
+    for most, known in ((8, True), (7, False)):
+        monkeypatch.setattr("tilewright.fusion.trees.joining.MOST_POINTS", most)
+        assert best_join(steps, {(0,): points, (1,): points[:1]}, "edp", TreeCost(0))[1] is known
 
 
 def test_runs_go_on_where_they_were_and_files_cost_the_same(tmp_path):
