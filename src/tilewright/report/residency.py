@@ -1,10 +1,14 @@
 """A plan for scratchpads as a person sees it: addresses over time, traffic by operation, and what stood in the way."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from tilewright.allocation import PlanRecord, ResidentTensor
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.allocation import PlannedStay, PlanRecord, ResidentTensor
 from tilewright.base import Plot, Table, Value
 from tilewright.hardware import format_bytes
 from tilewright.report.fronts import LEGEND
@@ -56,25 +60,40 @@ def _solvers(record: PlanRecord) -> Table:
 
 def _gaps(record: PlanRecord) -> Iterator[tuple[int, int, int]]:
     """Give tensors that leave between two uses, with the operations before and after."""
+    uses: dict[int, list[int]] = {}
+    for at, step in enumerate(record.steps):
+        for tensor in step.touches:
+            uses.setdefault(tensor, []).append(at)
     for one in record.transfers:
-        uses = [step for step in range(one.step) if one.tensor in record.steps[step].touches]
-        if one.kind == "load" and uses:
-            yield one.tensor, uses[-1], one.step
+        before = bisect_left(uses.get(one.tensor, []), one.step)
+        if one.kind == "load" and before:
+            yield one.tensor, uses[one.tensor][before - 1], one.step
+
+
+def _live(record: PlanRecord) -> NDArray[np.int64]:
+    """Return the bytes on all scratchpads in each step."""
+    change = np.zeros(len(record.steps) + 1, dtype=np.int64)
+    for stay in record.residency:
+        change[stay.first] += record.tensors[stay.tensor].size_bytes
+        change[stay.last + 1] -= record.tensors[stay.tensor].size_bytes
+    return np.cumsum(change)
 
 
 def _spilled(record: PlanRecord) -> Table:
     rows: list[tuple[Value, ...]] = []
-    stored = {(one.tensor, one.step) for one in record.transfers if one.kind == "store"}
+    live, stays, stored = _live(record), dict[int, list[PlannedStay]](), dict[int, int]()
+    for stay in record.residency:
+        stays.setdefault(stay.tensor, []).append(stay)
+    for moved in record.transfers:
+        if moved.kind == "store":
+            stored[moved.tensor] = min(moved.step, stored.get(moved.tensor, moved.step))
     for tensor, first, last in _gaps(record):
         one = record.tensors[tensor]
-        full = max(range(first + 1, last) or (first,), key=lambda at: (sum(
-            record.tensors[stay.tensor].size_bytes for stay in record.residency if stay.first <= at <= stay.last), -at))
-        beside = sum(record.tensors[stay.tensor].size_bytes for stay in record.residency
-                     if stay.first <= full <= stay.last and stay.tensor != tensor)
+        full = first + 1 + int(live[first + 1:last].argmax()) if last > first + 1 else first
+        mine = sum(stay.first <= full <= stay.last for stay in stays[tensor])
         rows.append((shortened(one.name, 36), one.size_bytes, shortened(record.steps[first].name, 30),
-                     shortened(record.steps[last].name, 30),
-                     one.size_bytes * (1 + any(owner == tensor and at <= first for owner, at in stored)),
-                     shortened(record.steps[full].name, 30), beside))
+                     shortened(record.steps[last].name, 30), one.size_bytes * (1 + (stored.get(tensor, last) <= first)),
+                     shortened(record.steps[full].name, 30), int(live[full]) - mine * one.size_bytes))
     rows.sort(key=lambda row: -int(row[4] or 0))
     return Table("spilled", "What left between two uses", (
         "Tensor", "Bytes", "After", "Back for", "Bytes moved", "Fullest at", "Bytes beside it there"),
