@@ -53,6 +53,7 @@ def _named(group: PlannedGroup) -> str:
 def _bounds(plan: FusionPlan) -> Table:
     found = plan.bounds
     rows = (("cycles of compute", found.compute_cycles), ("cycles of the vector unit", found.vector_cycles),
+            ("cycles of memories on the chip", found.memory_cycles),
             ("cycles for words that no plan can leave out", found.dram_cycles),
             ("bytes of these words", found.dram_bytes), ("energy (J)", found.energy_pj * 1e-12))
     return Table("bounds", "What no plan is below", ("Of", "Bound"), rows)

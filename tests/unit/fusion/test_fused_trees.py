@@ -10,16 +10,42 @@ import tilewright as tw
 from tilewright.base import InputError
 from tilewright.cost import fused_cost
 from tilewright.cost.reference import walk_fused
-from tilewright.fusion.trees import GroupLimits, GroupPlan, NestEffort, TreeCost, TreeProblem, TreeSearch, fuse_trees
+from tilewright.fusion.trees import (
+    FusionPlan,
+    GroupLimits,
+    GroupPlan,
+    NestEffort,
+    PlannedGroup,
+    TreeCost,
+    TreeProblem,
+    TreeSearch,
+    fuse_trees,
+    tree_bounds,
+)
 from tilewright.fusion.trees.joining import best_join, steps_through
 from tilewright.fusion.trees.network import FusableUnit, group_cost
 from tilewright.fusion.trees.shapes import shapes, steps_of
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Memory, preset
-from tilewright.mapping import FusedGroup, fused_rooms, fused_violations
+from tilewright.mapping import (
+    FusedGroup,
+    FusedLeaf,
+    FusedMapping,
+    FusedNode,
+    HeldTensor,
+    LevelLoops,
+    Loop,
+    Mapping,
+    SharedLoop,
+    fused_rooms,
+    fused_violations,
+    operations_of,
+)
 from tilewright.workload import Graph, MacNode, VectorOperator, matmul, tensor_graph, zoo
 
 ALL = ("inputs", "weights", "outputs")
 GOALS = ("latency", "energy", "edp", "dram")
+DRAWN = 60
+"""Random plans that the bound is held against, of each network."""
 QUICK = TreeSearch(NestEffort(400, shapes=2), alone_samples=200)
 
 
@@ -88,12 +114,16 @@ def test_shapes_fit_and_steps_are_spread():
     assert steps_of(7, 8) == [4, 3, 2, 1] and steps_of(2, 8) == [1] and len(steps_of(4096, 5)) == 5
 
 
-def test_a_network_with_an_edge_around_and_vector_work():
-    """The sum with the block's input needs no words of DRAM but those of the input, which both read."""
+def residual():
+    """Three products and a sum of the first and the last."""
     nodes = [MacNode(matmul(f"m{at}", m=16, n=16, k=16), inputs=(before,) if before else ())
              for at, before in enumerate(("", "m0", "m1"))]
-    add = VectorOperator("add", "add", 256, 512, 256, ("m0", "m2"))
-    plan = fuse_trees(problem("dram", Graph("residual", (*nodes, add)), 2000), QUICK)
+    return Graph("residual", (*nodes, VectorOperator("add", "add", 256, 512, 256, ("m0", "m2"))))
+
+
+def test_a_network_with_an_edge_around_and_vector_work():
+    """The sum with the block's input needs no words of DRAM but those of the input, which both read."""
+    plan = fuse_trees(problem("dram", residual(), 2000), QUICK)
     assert plan.cost.dram_bytes < plan.unfused.dram_bytes and plan.cost.dram_bytes >= plan.bounds.dram_bytes
 
 
@@ -165,6 +195,68 @@ def test_what_cannot_be_planned_is_one_error():
         TreeProblem(tensor_graph(chain()), replace(machine(), levels=machine().levels[:1]))
     with pytest.raises(InputError, match="a layer that can be mapped"):
         problem(graph=Graph("none", (VectorOperator("r", "relu", 8, 8, 8),)))
+
+
+def drawn_leaf(rng, operator):
+    """An operator with random loops at both memories."""
+    if operations_of(operator) is not None:
+        return FusedLeaf(operator.name)
+    names, outer = list(operator.sizes), []
+    for name in rng.permutation(names)[:rng.integers(3)].tolist():
+        outer.append(Loop(name, int(rng.integers(1, operator.sizes[name] + 1))))
+    inner = tuple(Loop(name, 1) for name in rng.permutation(names).tolist())
+    return FusedLeaf(operator.name, Mapping((LevelLoops("DRAM", tuple(outer)), LevelLoops("SG", inner))))
+
+
+def drawn_mapping(rng, group):
+    """A random tree of one node; a layer alone has no shared loops."""
+    last, loops = group.operators[-1], []
+    if len(group.operators) > 1:
+        for name in rng.permutation(list(last.sizes))[:rng.integers(3)].tolist():
+            loops.append(SharedLoop("DRAM", name, int(rng.integers(1, last.sizes[name] + 1))))
+    held = tuple(HeldTensor(operator.name, str(rng.choice(["SG", "SG", "DRAM"]))) for operator in group.operators
+                 if group.readers(operator.name))
+    leaves = tuple(drawn_leaf(rng, operator) for operator in group.operators)
+    return FusedMapping(FusedNode(tuple(loops), leaves, len(leaves) > 1 and bool(rng.random() < 0.3)), held)
+
+
+def drawn_plan(rng, told):
+    """A random legal plan in groups that follow one another, as the oracle costs it; None where it found none."""
+    groups, left = [], list(range(len(told.units)))
+    while left:
+        size = int(rng.integers(1, len(left) + 1))
+        names, left = told.names(left[:size]), left[size:]
+        if len(names) > 1 and not all(unit.fusable for unit in told.units if set(unit.names) & set(names)):
+            return None
+        if all(name in told.work for name in names):
+            groups.append(PlannedGroup(names, None, told.work_cost(names), TreeCost()))
+            continue
+        group = told.group(names)
+        for _ in range(12):
+            mapping = drawn_mapping(rng, group)
+            if not fused_violations(group, told.accelerator, mapping):
+                break
+        else:
+            return None
+        cost = group_cost(group, walk_fused(group, told.accelerator, mapping), told.accelerator)
+        groups.append(PlannedGroup(names, mapping, cost, cost))
+    return FusionPlan(told, tuple(groups))
+
+
+@pytest.mark.parametrize(("graph", "capacity"), [(chain((3, 4, 2, 3), 4), 40), (chain((3, 4, 2, 3), 4), 400),
+                                                 (residual(), 900)])
+def test_no_random_plan_is_below_the_bound_as_the_oracle_costs_it(graph, capacity):
+    rng, told = np.random.default_rng(capacity), problem("energy", graph, capacity)
+    bound, met, least = tree_bounds(told), 0, dict.fromkeys(GOALS, float("inf"))
+    for _ in range(DRAWN):
+        plan = drawn_plan(rng, told)
+        if plan is not None:
+            met += 1
+            for goal in GOALS:
+                least[goal] = min(least[goal], plan.cost.value(goal))
+    assert met > DRAWN // 8 and all(least[goal] >= bound.value(goal) for goal in GOALS)
+    if graph.name == "chain":
+        assert least["energy"] <= 1.005 * bound.energy_pj
 
 
 @pytest.mark.slow
