@@ -19,8 +19,23 @@ class PartitionWalk:
         self.copies = len([block for block in rows if block])
         self.counts = Counter()
 
+    def energy_pj(self, bank_bytes, table):
+        """Return what every event that was walked takes by a table of energies, and each cycle besides; after `run`."""
+        figures, bits, words = self.run(), 8, Counter()
+        for _, _, tiles in self.folds():
+            words["macs"] += sum(len(rows) * len(columns) * self.streamed for rows, columns in tiles.values())
+        words["read"] = figures["input_reads"] + figures["weight_reads"] + figures.get("output_reads", 0)
+        words["written"] = figures["output_writes"]
+        words["moved"] = figures.get("dram_reads", 0) + figures.get("dram_writes", 0)
+        each = {"macs": table.mac_pj("int", bits), "read": table.read_pj("sram", bank_bytes, bits),
+                "written": table.write_pj("sram", bank_bytes, bits), "moved": table.dram_pj("HBM2", bits)}
+        full_use = self.array.macs * each["macs"] + 2 * self.array.banks * each["read"]
+        idle = self.array.power_w * 1e12 / (self.array.clock_ghz * 1e9) - full_use
+        return sum(words[event] * each[event] for event in words) + idle * figures["cycles"]
+
     def run(self):
         """Return the figures by name."""
+        self.counts = Counter()
         compute = self.walk_folds()
         found, banks = self.counts, self.array.banks
         steady = compute

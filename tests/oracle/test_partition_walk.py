@@ -16,10 +16,13 @@ from tilewright.cost import (
     ReconfigurableArray,
     SystolicArray,
     SystolicMemories,
+    best_configurations,
     partitioned_counts,
+    partitioned_energy,
     systolic_counts,
     systolic_words,
 )
+from tilewright.hardware import technology
 from tilewright.workload import matmul
 
 
@@ -57,6 +60,23 @@ def hold(seeds):
 
 def test_all_figures_are_those_of_the_walk():
     assert min(hold(range(250)).values()) > 10
+
+
+def test_energy_and_what_is_least_of_it_are_those_of_the_walk():
+    table = technology("28nm")
+    for seed in range(12):
+        sizes, _, array, effects = drawn(np.random.default_rng(seed))
+        array = replace(array, macs=16, cell=2, bank_words=64 << seed % 5, power_w=0.01 + seed / 100,
+                        clock_ghz=1.0 + seed % 2)
+        given = array.configurations()[seed % 2::2]
+        walked = [PartitionWalk(sizes, one, array, effects) for one in given]
+        spent = np.array([walk.energy_pj(array.bank_words, table) for walk in walked])
+        counts = partitioned_counts([sizes], given, array, effects)
+        assert partitioned_energy(counts, array).total_pj[0] == pytest.approx(spent, rel=1e-12)
+        for objective, least in (("energy", spent), ("edp", spent * counts.cycles[0])):
+            best = best_configurations([sizes], given, array, effects, objective=objective)
+            assert least[best.index[0]] == pytest.approx(least.min(), rel=1e-12)
+            assert best.cycles == counts.cycles[0, best.index[0]]
 
 
 @pytest.mark.slow

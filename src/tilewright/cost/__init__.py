@@ -22,20 +22,24 @@ if TYPE_CHECKING:
     from tilewright.cost.records import COMPUTE, Cost, Count, CycleLimit, Expected, FusedCost, MemoryTraffic, limited_by
     from tilewright.cost.sparse.explain import left_of, sparse_cost
     from tilewright.cost.sparse.model import SparseModel, cost_model
+    from tilewright.cost.systolic.array_energy import ArrayEnergy, PartitionedEnergy, array_energy, partitioned_energy
     from tilewright.cost.systolic.counts import systolic_counts, systolic_runtime
     from tilewright.cost.systolic.layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
     from tilewright.cost.systolic.partitions import (
+        ARRAY_OBJECTIVES,
         BestConfigurations,
         PartitionedCounts,
         best_configurations,
         partitioned_counts,
         partitioned_cycles,
-        partitioned_energy,
     )
     from tilewright.cost.systolic.products import SystolicProduct
     from tilewright.cost.systolic.reconfigurable import (
         ARRAY_SPACES,
+        DISTRIBUTED,
         DRAM_MEMORIES,
+        FIXED_ARRAYS,
+        MONOLITHIC,
         RECONFIGURABLE_ARRAYS,
         SAGAR,
         STALL_FREE,
@@ -65,10 +69,14 @@ if TYPE_CHECKING:
     from tilewright.cost.vector import UNIT, VectorModel, VectorShare, VectorWork, vector_shares, vector_work
 
 __all__ = [
+    "ARRAY_OBJECTIVES",
     "ARRAY_SPACES",
     "COMPUTE",
+    "DISTRIBUTED",
     "DRAM_MEMORIES",
     "ENERGY",
+    "FIXED_ARRAYS",
+    "MONOLITHIC",
     "NOTHING",
     "RECONFIGURABLE_ARRAYS",
     "SAGAR",
@@ -83,6 +91,7 @@ __all__ = [
     "SYSTOLIC_RULES",
     "UNIT",
     "ArrayConfiguration",
+    "ArrayEnergy",
     "BestConfigurations",
     "BoundBatch",
     "Columns",
@@ -105,6 +114,7 @@ __all__ = [
     "NetworkModel",
     "PartitionEffects",
     "PartitionedCounts",
+    "PartitionedEnergy",
     "ReconfigurableArray",
     "Relief",
     "Roofline",
@@ -123,6 +133,7 @@ __all__ = [
     "VectorModel",
     "VectorShare",
     "VectorWork",
+    "array_energy",
     "best_configurations",
     "best_of_box",
     "box_bounds",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.base import Plot, Table
-from tilewright.report.quantities import engineering, percent
+from tilewright.report.quantities import JOULES, PICOJOULE, engineering, percent
 from tilewright.report.sheet import Sheet
 
 
@@ -15,19 +15,39 @@ def array_sheet(found: Mapping[str, Any], command: str) -> Sheet:
             if value not in (False, "free", "off")]
     counted = ", ".join(made) or "stall-free"
     facts = (f"{found['configurations']:,} configurations ({found['space']}); counted: {counted}.",
-             *(_fact(product) for product in found["products"]))
-    lead = f"{array['macs']:,} units in cells of {array['cell']} x {array['cell']}."
-    return Sheet(f"Products on {array['name']}", lead, facts, (_table(found),), (_plot(found),), {}, command)
+             *(_fact(product, found["objective"]) for product in found["products"]))
+    lead = f"{array['macs']:,} units in cells of {array['cell']} x {array['cell']}; least {_WORDS[found['objective']]}."
+    plots = (_plot(found), *([_parts(found)] if _energies(found) else []))
+    return Sheet(f"Products on {array['name']}", lead, facts, (_table(found),), plots, {}, command)
 
 
-def _fact(product: Mapping[str, Any]) -> str:
+_WORDS = {"latency": "cycles", "energy": "energy", "edp": "EDP"}
+
+
+def _energies(found: Mapping[str, Any]) -> bool:
+    return found["array"]["power_w"] is not None
+
+
+def _figure(one: Mapping[str, Any], objective: str) -> float:
+    spent = 1 if objective == "latency" else one["energy_pj"]
+    return float(spent if objective == "energy" else spent * one["cycles"])
+
+
+def _shown(value: float, objective: str) -> str:
+    if objective == "latency":
+        return f"{value:,.0f} cycles"
+    return engineering(value * PICOJOULE, JOULES["pJ" if objective == "energy" else "pJ x cycles"])
+
+
+def _fact(product: Mapping[str, Any], objective: str) -> str:
     best, alone = product["ranked"][0], product["monolithic"]
-    told = (f"{_name(product)}: {best['name']}, {best['cycles']:,} cycles; no configuration takes less than "
-            f"{product['bound_cycles']:,}")
+    least = _figure(best, objective)
+    told = (f"{_name(product)}: {best['name']}, {_shown(least, objective)}; no configuration takes less than "
+            f"{_shown(product['bound'], objective)}")
     if product["equals"] > 1:
-        told += f"; {product['equals']} take as few"
+        told += f"; {product['equals']} are as good"
     if alone is not None:
-        told += f"; one array ({alone['name']}) takes {alone['cycles'] / best['cycles']:.3g} times as many"
+        told += f"; one array ({alone['name']}) takes {_figure(alone, objective) / least:.3g} times as much"
     return told + "."
 
 
@@ -38,7 +58,7 @@ def _name(product: Mapping[str, Any]) -> str:
 def _table(found: Mapping[str, Any]) -> Table:
     dram = found["effects"]["dram"] != "off"
     heads = ["Product", "Sub-arrays", "of", "Dataflow", "Cycles", "Over bound", "Use", "At work", "SRAM reads",
-             *(["DRAM words"] if dram else []), "Energy"]
+             *(["DRAM words"] if dram else []), *(["Energy", "of it standing"] if _energies(found) else [])]
     rows = []
     for product in found["products"]:
         for one in product["ranked"]:
@@ -47,12 +67,25 @@ def _table(found: Mapping[str, Any]) -> Table:
                          held["dataflow"], one["cycles"], round(one["cycles"] / product["bound_cycles"], 3),
                          percent(one["utilization"]), one["active_partitions"], engineering(one["sram_reads"]),
                          *([engineering(one["dram_words"])] if dram else []),
-                         "" if one["energy_pj"] is None else engineering(one["energy_pj"] * 1e-12, "J")))
+                         *([engineering(one["energy_pj"] * PICOJOULE, "J"),
+                            percent(one["energy_parts_pj"]["standing"] / one["energy_pj"])]
+                           if _energies(found) else [])))
     return Table("configurations", "Configurations, the best first", tuple(heads), tuple(rows), (
-        "Energy is the array's power over its cycles: parts that idle are not switched off.",))
+        "Standing is what the array takes in every cycle, whatever works in it: its power at full use, less what units "
+        "and banks take then.",) if _energies(found) else ())
 
 
 def _plot(found: Mapping[str, Any]) -> Plot:
     data = [{"type": "bar", "name": _name(product), "x": [one["name"] for one in product["ranked"]],
              "y": [one["cycles"] for one in product["ranked"]]} for product in found["products"]]
     return Plot("cycles", "Cycles of the best configurations", data, {"yaxis": {"title": {"text": "cycles"}}})
+
+
+def _parts(found: Mapping[str, Any]) -> Plot:
+    """Return what takes the energy of the best configurations."""
+    rows = [(f"{_name(product)}, {one['name']}", one["energy_parts_pj"]) for product in found["products"]
+            for one in product["ranked"]]
+    data = [{"type": "bar", "name": part, "x": [name for name, _ in rows],
+             "y": [parts[part] * PICOJOULE for _, parts in rows]} for part in rows[0][1]]
+    return Plot("energy", "Energy of the best configurations", data,
+                {"barmode": "stack", "yaxis": {"title": {"text": "joules"}}})

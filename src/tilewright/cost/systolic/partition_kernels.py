@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tilewright.base import kept
 
 Words = NDArray[np.int64]
+Amounts = NDArray[np.float64]
 
 FIGURES = ("cycles", "compute_cycles", "input_reads", "weight_reads", "output_writes", "output_reads", "dram_reads",
            "dram_writes", "active_partitions")
@@ -55,6 +56,17 @@ class Rules(NamedTuple):
     plane_rows: int
     plane_columns: int
     dram_rate: float
+
+
+class EventPrices(NamedTuple):
+    """What is to be least, 0 cycles, 1 energy, 2 their product; and picojoules (`tilewright.cost.ArrayEnergy`)."""
+
+    objective: int
+    mac: float
+    read: float
+    write: float
+    dram: float
+    standing: float
 
 
 class Split(NamedTuple):
@@ -101,7 +113,7 @@ def cycles_of(down: int, across: int, streamed: int, row_folds: int, column_fold
 @njit(nogil=True)
 def least_stall_free(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Words, rules: Rules,
                      best: Words, cycles: Words, equals: Words) -> None:
-    """Find each product's best configuration where all effects are off; further arguments as for `least`.
+    """Find each product's fastest configuration where all effects are off; further arguments as for `least`.
 
     Folds and sizes along an axis depend on one size of the product and one pair of side and parts: they are tabled.
 
@@ -129,13 +141,13 @@ def least_stall_free(products: Words, entries: Words, pairs: Words, lines: Words
             found[index] = cycles_of(blocks[down, row_line], blocks[across, column_line], sizes[3 - down - across],
                                      folds[down, row_line], folds[across, column_line], entries[index, 0],
                                      entries[index, 1], flow, rules)
-        choose(sizes, entries, ranks, rules, found, product, best, cycles, equals)
+        best[product], equals[product] = choose(sizes, entries, ranks, rules, found)
+        cycles[product] = found[best[product]]
 
 
 @njit(nogil=True)
-def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Words, product: int, best: Words,
-           cycles: Words, equals: Words) -> None:
-    """Write down the best of one product: fewest cycles, then lowest rank, then fewest reads, then the first."""
+def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Words | Amounts) -> tuple[int, int]:
+    """Return the best of one product (least, then lowest rank, then fewest reads, then the first), and its equals."""
     least = found.min()
     chosen, same, reads = -1, 0, -1
     figures = np.empty(len(FIGURES), np.int64)
@@ -151,7 +163,7 @@ def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Word
             here = reads_of(sizes, entries[index], rules, figures)
             if here < reads:
                 chosen, reads = index, here
-    best[product], cycles[product], equals[product] = chosen, least, same
+    return chosen, same
 
 
 @njit(nogil=True, inline="always")
@@ -163,9 +175,9 @@ def reads_of(sizes: Words, entry: Words, rules: Rules, figures: Words) -> int:
 
 @kept
 @njit(nogil=True)
-def least(products: Words, entries: Words, ranks: Words, rules: Rules, best: Words, cycles: Words,
+def least(products: Words, entries: Words, ranks: Words, rules: Rules, prices: EventPrices, best: Words, cycles: Words,
           equals: Words) -> None:
-    """Find each product's best configuration under any rules.
+    """Find each product's best configuration under any rules, by any objective.
 
     Parameters
     ----------
@@ -174,18 +186,31 @@ def least(products: Words, entries: Words, ranks: Words, rules: Rules, best: Wor
     entries
         ``(c, 5)``: rows, columns, down, across, dataflow.
     ranks
-        ``(c)``: which of those with equal cycles comes first.
+        ``(c)``: which of equals comes first.
     best, cycles, equals
-        ``(p)``, written: the configuration, its cycles, how many have no more.
+        ``(p)``, written: the configuration, its cycles, how many are as good.
     """
     figures = np.empty(len(FIGURES), np.int64)
-    found = np.empty(entries.shape[0], np.int64)
+    found, spent = np.empty(entries.shape[0], np.int64), np.empty(entries.shape[0], np.float64)
     for product in range(products.shape[0]):
         sizes = products[product]
         for index in range(entries.shape[0]):
             count_one(sizes[0], sizes[1], sizes[2], entries[index], rules, figures)
             found[index] = figures[0]
-        choose(sizes, entries, ranks, rules, found, product, best, cycles, equals)
+            if prices.objective:
+                spent[index] = energy_of(sizes[0] * sizes[1] * sizes[2], figures, prices)
+                if prices.objective == 2:
+                    spent[index] *= figures[0]
+        best[product], equals[product] = (choose(sizes, entries, ranks, rules, spent) if prices.objective
+                                          else choose(sizes, entries, ranks, rules, found))
+        cycles[product] = found[best[product]]
+
+
+@njit(nogil=True, inline="always")
+def energy_of(macs: int, figures: Words, prices: EventPrices) -> float:
+    """Return picojoules, added in the order of `tilewright.cost.PartitionedEnergy`."""
+    return float(macs * prices.mac + (figures[2] + figures[3] + figures[5]) * prices.read + figures[4] * prices.write
+                 + (figures[6] + figures[7]) * prices.dram + figures[0] * prices.standing)
 
 
 @kept

@@ -10,14 +10,15 @@ SCALE-Sim" (ISPASS 2020), with edges counted exactly.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tilewright.base import InputError, share
+from tilewright.base import InputError, share, unknown_name
+from tilewright.cost.systolic.array_energy import ArrayEnergy, array_energy
 from tilewright.cost.systolic.reconfigurable import (
     DRAM_MEMORIES,
     STALL_FREE,
@@ -32,6 +33,7 @@ from tilewright.cost.systolic.records import SYSTOLIC_RULES, Real, SystolicConve
 if TYPE_CHECKING:
     from tilewright.cost.systolic.partition_kernels import Rules
 
+ARRAY_OBJECTIVES = ("latency", "energy", "edp")
 _CHUNK = 4096
 _LARGEST = 2.0**61
 
@@ -83,12 +85,12 @@ class BestConfigurations:
     Parameters
     ----------
     index
-        Its place among the configurations given. Among those with the fewest cycles: the fewest partitions, then os,
-        ws, is, then the fewest words that memories hand out, then `ArrayConfiguration.order`.
+        Its place among the configurations given. Among equals: the fewest partitions, then os, ws, is, then the
+        fewest words that memories hand out, then `ArrayConfiguration.order`.
     cycles
         What it takes.
     equals
-        How many configurations take no more.
+        How many configurations are as good.
     """
 
     index: Whole
@@ -136,36 +138,39 @@ def partitioned_cycles(products: ArrayLike, configurations: Sequence[ArrayConfig
 def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, of what, by which rules)
                         configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,
                         effects: PartitionEffects = STALL_FREE,
-                        conventions: SystolicConventions = SYSTOLIC_RULES, *, threads: int = 1) -> BestConfigurations:
+                        conventions: SystolicConventions = SYSTOLIC_RULES, *, threads: int = 1,
+                        objective: str = "latency") -> BestConfigurations:
     """Return the best configuration of each product; the result is the same for any number of threads.
 
-    Other arguments and errors as for `partitioned_counts`; no table of products by configurations is made.
+    ``objective`` is one of `ARRAY_OBJECTIVES`. Other arguments and errors as for `partitioned_counts`, and where energy
+    counts those of `array_energy`; no table of products by configurations is made.
     """
-    from tilewright.cost.systolic.partition_kernels import least, least_stall_free  # noqa: PLC0415  (as above)
+    from tilewright.cost.systolic.partition_kernels import (  # noqa: PLC0415  (as above)
+        EventPrices,
+        least,
+        least_stall_free,
+    )
+
+    if objective not in ARRAY_OBJECTIVES:
+        raise unknown_name("objective of arrays", objective, list(ARRAY_OBJECTIVES))
 
     held = _prepared(_Same(tuple(configurations)), array.macs)
     sizes, order, table = _checked(products, held), held.order, held.ordered
     rules = _rules(array, effects, conventions)
+    each = ArrayEnergy(0.0, 0.0, 0.0, 0.0, 0.0) if objective == "latency" else array_energy(array)
+    prices = EventPrices(ARRAY_OBJECTIVES.index(objective), *astuple(each))
     best, cycles, equals = np.empty((3, len(sizes)), dtype=np.int64)
 
     def some(first: int) -> None:
         part = slice(first, first + _CHUNK)
         written = best[part], cycles[part], equals[part]
-        if effects == STALL_FREE:
+        if effects == STALL_FREE and objective == "latency":
             least_stall_free(sizes[part], table.entries, *table.lines, held.ranks, rules, *written)
         else:
-            least(sizes[part], table.entries, held.ranks, rules, *written)
+            least(sizes[part], table.entries, held.ranks, rules, prices, *written)
 
     share(some, range(0, len(sizes), _CHUNK), threads)
     return BestConfigurations(order[best], cycles, equals)
-
-
-def partitioned_energy(counts: PartitionedCounts, array: ReconfigurableArray) -> Real | None:
-    """Return picojoules of all that was counted: the machine's power over its cycles; None where that is not known.
-
-    The paper's reading (V-A): parts that idle cannot be switched off, and take as much as parts that work.
-    """
-    return None if array.power_w is None else counts.cycles * np.float64(array.power_w / array.clock_ghz * 1e3)
 
 
 def _rules(array: ReconfigurableArray, effects: PartitionEffects, conventions: SystolicConventions) -> "Rules":

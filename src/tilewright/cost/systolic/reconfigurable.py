@@ -20,6 +20,7 @@ ARRAY_SPACES = {
     "published": "every sub-array whose sides are the cell's times powers of two, in every layout (section III-A)",
     "realisable": "those whose sub-arrays are no longer than the plane of cells",
     "planar": "those whose layout of sub-arrays is the plane itself",
+    "units": "those whose sub-arrays are single cells: arrays of a distributed machine, which cannot be joined",
 }
 """Spaces of configurations: name, what they hold."""
 
@@ -128,7 +129,7 @@ class ReconfigurableArray:
     dram_words_per_cycle
         Of all three tensors together; None: any number.
     power_w, area_mm2, clock_ghz
-        Of the whole machine, as laid out; None where that is not known.
+        Of the whole machine, as laid out and at full use; None where that is not known.
 
     Raises
     ------
@@ -151,8 +152,9 @@ class ReconfigurableArray:
         for name in ("macs", "cell", "banks", "bank_words", "cells_per_stage"):
             if getattr(self, name) < 1:
                 raise InputError(f"{self.name}.{name}", "must be a positive integer", getattr(self, name))
-        if self.dram_words_per_cycle is not None and not 0 < self.dram_words_per_cycle < float("inf"):
-            raise InputError(f"{self.name}.dram_words_per_cycle", "must be positive", self.dram_words_per_cycle)
+        for name in ("dram_words_per_cycle", "power_w", "area_mm2", "clock_ghz"):
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"{self.name}.{name}", "must be positive", getattr(self, name))
         if self.macs % self.cell**2 or self.cells.bit_count() != 1:
             raise InputError(f"{self.name}.cell", f"must divide {self.macs} units into a power of two of cells",
                              f"{self.cell} x {self.cell}", "Give units that are its square times a power of two")
@@ -184,7 +186,8 @@ class ReconfigurableArray:
                  for k in range(doublings + 1 - i - j)]
         held = {"published": lambda one: True,
                 "realisable": lambda one: one.rows <= plane_rows and one.columns <= plane_columns,
-                "planar": lambda one: (one.rows * one.down, one.columns * one.across) == self.plane}[space]
+                "planar": lambda one: (one.rows * one.down, one.columns * one.across) == self.plane,
+                "units": lambda one: one.rows == one.columns == self.cell}[space]
         return tuple(sorted(filter(held, found), key=lambda one: one.order))
 
     def units(self, rows: int, columns: int) -> tuple[ArrayConfiguration, ...]:
@@ -210,19 +213,31 @@ SAGAR = ReconfigurableArray(2**14, name="sagar", power_w=13.01, area_mm2=81.90)
 """32 x 32 cells of 4 x 4, three memories of 1,024 banks of 1 KB, words of a byte, 8 cells a stage (II-C, IV-B); power
 and area at 28 nm and 1 GHz with AdaptNetX in them (V-B)."""
 RECONFIGURABLE_ARRAYS = {"sagar": SAGAR}
+MONOLITHIC = ReconfigurableArray(2**14, 128, 128, 8192, name="monolithic", power_w=13.01 / 1.5, area_mm2=81.90 / 1.08)
+"""One systolic array of 128 x 128, a bank for each row or column (table III); SAGAR takes about half as much power
+again, and 8 % more area (V-B)."""
+DISTRIBUTED = ReconfigurableArray(2**14, 4, 4 * 1024, 256, name="distributed-4x4", power_w=5.3 * 13.01 / 1.5,
+                                  area_mm2=3.2 * 81.90)
+"""Arrays of 4 x 4 on a mesh, a bank for each of their rows and columns (table III); 5.3 times the power of one array,
+3.2 times SAGAR's area (V-B, which also says about 5 times that of one array: 4.6 times SAGAR's)."""
+FIXED_ARRAYS = {one.name: one for one in (MONOLITHIC, DISTRIBUTED, *(
+    ReconfigurableArray(2**14, side, 2**14 // side, 64 * side, name=f"distributed-{side}x{side}")
+    for side in (8, 16, 32, 64)))}
+"""Machines of table III whose arrays are what they are (space ``units``); of most the text tells no power."""
 
 
-def reconfigurable_array(name: str) -> ReconfigurableArray:
-    """Return a preset.
+def reconfigurable_array(name: str, fixed: bool = False) -> ReconfigurableArray:
+    """Return a preset, ``fixed`` ones included where that is asked.
 
     Raises
     ------
     InputError
         If there is none of that name.
     """
-    if name not in RECONFIGURABLE_ARRAYS:
-        raise unknown_name("reconfigurable array", name, list(RECONFIGURABLE_ARRAYS))
-    return RECONFIGURABLE_ARRAYS[name]
+    known = RECONFIGURABLE_ARRAYS | (FIXED_ARRAYS if fixed else {})
+    if name not in known:
+        raise unknown_name("reconfigurable array", name, list(known))
+    return known[name]
 
 
 @dataclass(frozen=True)
