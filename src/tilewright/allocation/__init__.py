@@ -6,6 +6,7 @@ it moves; and what no plan can do with less of. It is checked by carrying it out
 
 import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
+from tilewright.allocation.joint import BestOrder, best_order
 from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan
 from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
@@ -52,6 +53,7 @@ __all__ = [
     "SOLVERS",
     "TILE",
     "AllocationSolver",
+    "BestOrder",
     "BestSets",
     "Bus",
     "DmaTransfer",
@@ -74,6 +76,7 @@ __all__ = [
     "SimulatedPlan",
     "SolverResult",
     "Stay",
+    "best_order",
     "best_sets",
     "capacity_bound",
     "cut_tensors",

@@ -7,6 +7,7 @@ a bound on every plan, and where one scratchpad can be given to each stretch, or
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from tilewright.allocation.problem import MOST_SURE, ResidencyProblem, packed
 from tilewright.allocation.stays import Prices
@@ -17,6 +18,9 @@ MOST_STATES, MOST_IDLE = 4_000, 16
 State = tuple[frozenset[int], frozenset[int]]
 """Tensors on scratchpads, and those of them that would have to be stored."""
 
+Reached = TypeVar("Reached", bound=tuple[Any, ...])
+"""What a state costs, before all else."""
+
 
 @dataclass(frozen=True)
 class BestSets:
@@ -26,7 +30,7 @@ class BestSets:
     score: int
 
 
-class _Steps:
+class StepSets:
     """What transitions from step to step need."""
 
     def __init__(self, problem: ResidencyProblem, prices: Prices) -> None:
@@ -83,7 +87,7 @@ def best_sets(problem: ResidencyProblem, prices: Prices, upper: int | None = Non
 
     What scores above ``upper`` is left out.
     """
-    steps = _Steps(problem, prices)
+    steps = StepSets(problem, prices)
     room = None if upper is None else upper - prices.compulsory
     start: State = frozenset(), frozenset()
     layers: list[dict[State, tuple[int, State, frozenset[int]]]] = [{start: (0, start, frozenset())}]
@@ -97,7 +101,7 @@ def best_sets(problem: ResidencyProblem, prices: Prices, upper: int | None = Non
                 total = spent + cost
                 if (room is None or total <= room) and (following not in found or total < found[following][0]):
                     found[following] = total, state, here
-        layers.append(_undominated(steps, at, found))
+        layers.append(undominated(found, lambda one, at=at: prices.saving(one, at)))  # type: ignore[misc]
         if not layers[-1] or len(layers[-1]) > MOST_STATES:
             return None
     state = min(layers[-1], key=lambda one: layers[-1][one][0])
@@ -109,13 +113,12 @@ def best_sets(problem: ResidencyProblem, prices: Prices, upper: int | None = Non
     return BestSets(tuple(reversed(sets)), prices.compulsory + score)
 
 
-def _undominated(steps: _Steps, at: int, found: dict[State, tuple[int, State, frozenset[int]]],
-                 ) -> dict[State, tuple[int, State, frozenset[int]]]:
-    """Leave out states that others can become at no more cost."""
+def undominated(found: dict[State, Reached], store: Callable[[int], int]) -> dict[State, Reached]:
+    """Leave out states that others can become at no more cost, where storing a tensor costs ``store``."""
     order = sorted(found.items(), key=lambda one: (one[1][0], -len(one[0][0])))
-    kept: list[tuple[State, tuple[int, State, frozenset[int]]]] = []
+    kept: list[tuple[State, Reached]] = []
     for state, value in order:
-        if not any(other[0] >= state[0] and more[0] + sum(
-                steps.prices.saving(one, at) for one in other[1] - state[1]) <= value[0] for other, more in kept):
+        if not any(other[0] >= state[0] and more[0] + sum(map(store, other[1] - state[1])) <= value[0]
+                   for other, more in kept):
             kept.append((state, value))
     return dict(kept)

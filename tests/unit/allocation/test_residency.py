@@ -4,7 +4,7 @@ import json
 import struct
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 from random_residency import drawn, least_bytes
@@ -18,8 +18,10 @@ from tilewright.allocation import (
     PlanSearch,
     Prices,
     ResidencyProblem,
+    best_order,
     best_sets,
     capacity_bound,
+    in_order,
     network_problem,
     offline_plan,
     packed,
@@ -271,6 +273,68 @@ def test_orders_keep_what_comes_before_what_and_change_no_compulsory_byte():
         assert verify(recorded(solved(found))) == ()
         changed += found.steps != problem.steps
     assert changed > 1
+
+
+def orders_of(problem):
+    """Give all orders that are allowed."""
+    before = predecessors(problem)
+    return [order for order in permutations(range(len(before))) if all(
+        set(before[at]) <= set(order[:place]) for place, at in enumerate(order))]
+
+
+def turns():
+    """Return two branches that are made in turns: one after the other, nothing has to leave."""
+    tensors = (Held("x", 4, outside=True), Held("a", 8), Held("b", 8), Held("c", 2), Held("d", 2),
+               Held("y", 4, leaves=True))
+    steps = (Op("f", (0,), (1,)), Op("g", (0,), (2,)), Op("h", (1,), (3,)), Op("i", (2,), (4,)), Op("j", (3, 4), (5,)))
+    return ResidencyProblem("turns", steps, tensors, read_pads("14B"))
+
+
+def stored_as_it_leaves():
+    """Return a tensor that is written twice and leaves the network: that it is not kept costs one load, no store."""
+    tensors = (Held("x", 4, outside=True), Held("y", 8, leaves=True), Held("b", 8), Held("c", 8),
+               Held("z", 2, leaves=True))
+    steps = (Op("f", (0,), (1,)), Op("g", (1,), (1,)), Op("h", (0,), (2,)), Op("i", (2,), (3,)), Op("j", (1, 3), (4,)))
+    return ResidencyProblem("leaves", steps, tensors, read_pads("18B"))
+
+
+def tight(problem):
+    """Return the problem on one scratchpad that has just the room that its largest operation needs."""
+    least = max(sum(problem.tensors[one].size_bytes for one in step.touches) for step in problem.steps)
+    return replace(problem, pads=read_pads(f"{least}B"))
+
+
+def test_the_best_order_is_the_best_of_all_by_trying_each():
+    better, stored = 0, 0
+    for problem in (turns(), stored_as_it_leaves(), *map(tight, drawn(79, 120, most_steps=6))):
+        orders = orders_of(problem)
+        if not 1 < len(orders) < 30:
+            continue
+        prices = Prices(problem, ("bytes",))
+        found = best_order(problem, prices, predecessors(problem))
+        scores = {order: least_bytes(in_order(problem, order)) for order in orders}
+        assert prices.first(found.score) == min(scores.values()) == scores[found.order]
+        better += min(scores.values()) < scores[orders[0]]
+        stored += found.score > prices.compulsory
+    assert min(better, stored) > 5, (better, stored)
+
+
+def test_a_small_graph_is_proven_in_every_order(monkeypatch):
+    monkeypatch.setattr("tilewright.api.residing.network_problem", lambda *_: turns())
+    given, sought = (tw.allocate("minerva", pads="14B", order=order).record for order in (False, True))
+    assert given.score > sought.score == 8 == sought.bound
+    assert sought.proven and sought.bounds == {"all orders": 8}
+    assert "of any order" in sought.assumptions[-1]
+
+
+def test_a_bound_of_all_orders_that_is_not_met_leaves_that_of_the_order_shown(monkeypatch):
+    asked = {"pads": "in=40KB,weights=40KB,out=40KB", "oversize": "cut", "order": True}
+    met = tw.allocate("lenet5", **asked).record
+    monkeypatch.setattr("tilewright.api.residing.role_bound", lambda *_: 0)
+    loose = tw.allocate("lenet5", **asked).record
+    for plan, orders in ((met, "any order"), (loose, "the order shown")):
+        assert plan.proven and plan.score == plan.bound == 222_522
+        assert f"those of {orders}." in plan.assumptions[-1]
 
 
 @pytest.mark.parametrize(("name", "pads", "most"), [("squeezenet", "3x64KB", 0.7), ("bert-base", "4x256KB", 0.62),
