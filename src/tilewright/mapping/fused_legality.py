@@ -126,10 +126,16 @@ def _operator_violations(tree: FusedTree, operator: Operator, accelerator: Accel
         if entry.loops and entry.level in levels[:innermost]:
             yield FusedViolation("own", name, f"{name}: its loops at {entry.level} are outside the shared ones at "
                                  f"{levels[innermost]}", f"put them at {levels[innermost]} or further in")
-    nest = tree.nest(name, accelerator)
+    nest, between = tree.nest(name, accelerator), _between(tree, operator)
     for wrong in violations(_known(nest, tree.leaf(name), levels), operator, accelerator):
-        if wrong.kind not in ("capacity", "outermost"):
+        if wrong.kind != "capacity" and not (wrong.kind == "outermost" and wrong.subject in between):
             yield FusedViolation("nest", name, f"{name}: {wrong.message}", wrong.mend)
+
+
+def _between(tree: FusedTree, operator: Operator) -> set[str]:
+    """Return the tensors of an operator that come from others of the group, or that others read."""
+    made = {operator.output.name} if tree.group.readers(operator.name) else set()
+    return made | {link.operand for link in tree.group.sources(operator.name)}
 
 
 def _known(nest: Mapping, leaf: FusedLeaf, levels: list[str]) -> Mapping:
@@ -182,8 +188,7 @@ def _tiles(tree: FusedTree, operator: Operator, memory: Memory,
     level = [entry.level for entry in nest.levels].index(memory.name)
     sizes = {name: int(runs.extents(name).max(initial=1)) for name in operator.sizes}
     extents = extents_at(nest, sizes)[level]
-    between = {link.operand for link in tree.group.sources(operator.name)}
-    between |= {operator.output.name} if tree.group.readers(operator.name) else set()
+    between = _between(tree, operator)
     for tensor in kept_tensors(nest.levels[level], memory, operator):
         home = next(entry.level for entry in nest.levels if tensor.name in (entry.keeps or ()))
         if home == memory.name and tensor.name in between:

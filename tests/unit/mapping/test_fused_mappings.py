@@ -149,6 +149,9 @@ def wrong_plans():
     yield "shared", replace(plan, root=FusedNode((), (FusedNode((SharedLoop("DRAM", "K", 4),), (first,)), last)))
     yield "again", replace(plan, root=FusedNode((), (FusedNode((), (first, last), again=True),)))
     yield "nest", replace(plan, root=replace(node, parts=(first, replace(last, mapping=Mapping(())))))
+    nowhere = Mapping((LevelLoops("DRAM", keeps=("I", "O")), *(replace(entry, keeps=("I", "O"))
+                                                               for entry in last.mapping.levels)))
+    yield "nest", replace(plan, root=replace(node, parts=(first, replace(last, mapping=nowhere))))
 
 
 @pytest.mark.parametrize(("kind", "plan"), list(wrong_plans()), ids=lambda each: each if isinstance(each, str) else "")
