@@ -57,7 +57,12 @@ class _Files(IndexDataCacheFile):
         return found[1] if found is not None and found[0] == key else None
 
     def _load_index(self) -> Any:
-        return super()._load_index() if self._sound(self._index_path) else {}
+        if not self._sound(self._index_path):
+            return {}
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):  # a record that the functions took has another name or place since
+            return {}
 
     def _load_data(self, name: str) -> Any:
         return super()._load_data(name) if self._sound(self._data_path(name)) else None

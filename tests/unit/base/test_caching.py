@@ -79,6 +79,28 @@ def test_a_form_that_another_process_put_in_place_of_ours_is_not_taken_for_it(pl
     assert _run(place)[0] == "(1, []) (2, [])"
 
 
+def test_what_took_a_record_that_has_another_name_since_is_compiled_anew(place):
+    records = place.parent / "records.py"
+    records.write_text("from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    one: int\n")
+    (place.parent / "sources.py").write_text("""
+import records
+from numba import njit
+from tilewright.base import kept
+
+def first(pair):
+    return pair[0]
+
+function = kept(njit(first))
+print(function(records.__dict__[[name for name in vars(records) if name[0] == "P"][0]](7)),
+      sum(function.stats.cache_hits.values()))
+""")
+    assert _run(place) == ["7 0"]
+    assert _run(place) == ["7 1"]
+    records.write_text(records.read_text().replace("Pair", "Place"))
+    assert _run(place) == ["7 0"]
+    assert _run(place) == ["7 1"]
+
+
 def test_a_full_disk_keeps_nothing_but_ends_nothing(place):
     full = SOURCE.replace("from tilewright.base import kept", """
 from tilewright.base import kept
