@@ -11,6 +11,7 @@ from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan
 from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
 from tilewright.allocation.order import in_order, predecessors, reordered
+from tilewright.allocation.parts import MOST_PARTS, PART, split_tensors, stays_of_parts
 from tilewright.allocation.problem import (
     Bus,
     OperationStep,
@@ -48,7 +49,9 @@ from tilewright.allocation.verifying import PlanFault, verify
 
 __all__ = [
     "METADATA",
+    "MOST_PARTS",
     "MOST_TILES",
+    "PART",
     "RESIDENCY_METRICS",
     "SOLVERS",
     "TILE",
@@ -94,7 +97,9 @@ __all__ = [
     "reordered",
     "role_bound",
     "simulate",
+    "split_tensors",
     "standing_bounds",
+    "stays_of_parts",
     "tally",
     "transfers_of",
     "verify",

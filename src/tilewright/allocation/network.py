@@ -5,6 +5,7 @@ from math import ceil
 
 from tilewright.allocation.depth import interleaved
 from tilewright.allocation.heuristics import belady
+from tilewright.allocation.parts import split_tensors
 from tilewright.allocation.problem import OperationStep, Oversize, Pad, ResidencyProblem, ResidentTensor, cut_tensors
 from tilewright.allocation.stays import Prices, transfers_of
 from tilewright.allocation.tiles import TensorSlices, sliced, tilings
@@ -15,8 +16,9 @@ Work = Mapping[str, tuple[int, float]]
 """By node, cycles and picojoules that it takes by itself."""
 
 
-def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None = None,
-                    bits: tuple[float, float] = (8, 8), oversize: Oversize = "refuse") -> ResidencyProblem:
+def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None = None,  # noqa: PLR0913, PLR0917
+                    bits: tuple[float, float] = (8, 8), oversize: Oversize = "refuse", parts: int = 1,
+                    ) -> ResidencyProblem:
     """Return the problem of a network (thesis, 5.1.2).
 
     Views share the bytes of what they show, and take no step; a recurrence is one step unless it is unrolled.
@@ -30,6 +32,8 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
     oversize
         ``cut`` leaves of tensors that are larger than the scratchpads what fits (thesis, 6.3); ``tile`` makes tiles of
         the operations that cannot be resident whole, alone or in runs of several.
+    parts
+        Into how many a tensor may be split, each of them on a scratchpad by itself.
 
     Raises
     ------
@@ -51,10 +55,17 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
         if not view and (reads or writes):
             cycles, energy = (work or {}).get(node.name, (0, 0.0))
             steps.append(OperationStep(node.name, reads, writes, cycles, energy))
-    if oversize == "tile":
-        return _tiled(network, holders, steps, pads)
     tensors, cut = cut_tensors(holders, steps, pads) if oversize == "cut" else (tuple(holders), ())
-    return ResidencyProblem(network.name, tuple(steps), tensors, tuple(pads), cut)
+    try:
+        if oversize != "tile" or parts > 1:
+            tensors, tiles = split_tensors(tensors, steps, pads, parts)
+            return ResidencyProblem(network.name, tiles, tensors, tuple(pads), cut)
+    except InputError:
+        if oversize != "tile":
+            raise
+    tiled = _tiled(network, holders, steps, pads)
+    tensors, tiles = split_tensors(tiled.tensors, tiled.steps, pads, parts)
+    return tiled if parts == 1 else ResidencyProblem(network.name, tiles, tensors, tuple(pads))
 
 
 def _tiled(network: TensorGraph, holders: Sequence[ResidentTensor], steps: Sequence[OperationStep],

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
+from tilewright.allocation.parts import PART
 from tilewright.allocation.records import PlannedStay, PlanRecord
 from tilewright.allocation.tiles import TILE
 from tilewright.base import InputError
@@ -38,8 +39,8 @@ def offline_plan(plan: PlanRecord) -> tuple[OfflineTensor, ...]:
     InputError
         If operations run in tiles, whose slices are no tensors of a model, or an offset needs more than 31 bits.
     """
-    if any(TILE in step.name for step in plan.steps):
-        raise InputError("--export-tflite", "must be of a plan without tiles", plan.network,
+    if any(TILE in step.name for step in plan.steps) or any(PART in tensor.name for tensor in plan.tensors):
+        raise InputError("--export-tflite", "must be of a plan without tiles and without parts", plan.network,
                          "Enlarge the scratchpads, or give --oversize cut or refuse")
     begins = [0, *accumulate(pad.capacity_bytes for pad in plan.pads)]
     stays: dict[int, list[PlannedStay]] = {}

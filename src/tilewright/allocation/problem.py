@@ -261,6 +261,9 @@ def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: M
     chosen: dict[int, int] = {}
     tries = MOST_PLACED + 4 * len(order)
 
+    def twin(one: int, other: int) -> bool:
+        return may[one] == may[other] and problem.rooms[one] == problem.rooms[other]
+
     def place(at: int) -> bool:
         nonlocal tries
         tries -= 1
@@ -269,7 +272,8 @@ def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: M
         if tries < 0 and not (sure and len(order) <= MOST_SURE):
             return False
         one, tried = order[at], set[tuple[int, int]]()
-        for pad in sorted(may[one], key=lambda pad: (pad != wish.get(one, -1), pad)):
+        first = chosen[order[at - 1]] if not wish and at and twin(order[at - 1], one) else 0
+        for pad in sorted((pad for pad in may[one] if pad >= first), key=lambda pad: (pad != wish.get(one, -1), pad)):
             same = problem.classes[pad], left[pad]
             if left[pad] >= problem.rooms[one][pad] and same not in tried:
                 tried.add(same)

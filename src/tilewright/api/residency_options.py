@@ -53,6 +53,9 @@ class ResidencyOptions(KeptOptions, OnMachine):
         "Operations whose tensors do not fit together: run them in tiles, refuse them, or cut tensors to what fits, as "
         "the thesis does."))
     tile: bool = option(False, "--tile", kind="yes", says="The same as --oversize tile.")
+    split: int = option(1, "--split", kind="whole", least=1, metavar="PARTS", says=(
+        "Split tensors into up to so many parts, each kept or not by itself, on a scratchpad of its own; as it is, a "
+        "tensor is whole on one."))
     order: bool = option(False, "--order", kind="yes", says=(
         "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
     seed: int = again(SearchOptions, "seed", 0, "Of the search of orders: same seed, same order.")

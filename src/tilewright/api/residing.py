@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import ceil, inf
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from tilewright.allocation import (
     reordered,
     role_bound,
     standing_bounds,
+    stays_of_parts,
     verify,
 )
 from tilewright.api.flags import command_line, takes
@@ -189,9 +191,11 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
         "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
     stop = asked.stop or present_stop()
     with interruptible(stop):
-        problem = network_problem(tensors, pads, _work(graph, machine), _bits(machine), asked.oversize)  # type: ignore[arg-type]
+        posed = partial(network_problem, tensors, pads, _work(graph, machine), _bits(machine),
+                        asked.oversize)  # type: ignore[arg-type]
+        problem = posed(asked.split)
         told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
-        record = _solved(asked, problem, names, told, stop)
+        record = _solved(asked, problem, names, told, stop, _whole(posed) if asked.split > 1 else None)
     found = ScratchpadPlan(replace(record, interrupted=stop.is_set()),
                            "" if asked.out is None else str(Path(asked.out) / PLAN))
     if found.place:
@@ -201,9 +205,17 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     return found
 
 
-def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[str], told: dict[str, Any],
-            stop: Any) -> PlanRecord:
-    """Run the solvers, and return the best plan."""
+def _whole(posed: Callable[[], ResidencyProblem]) -> ResidencyProblem | None:
+    """Return the problem of tensors that are not split; None where an operation cannot have them."""
+    try:
+        return posed()
+    except InputError:
+        return None
+
+
+def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[str],  # noqa: PLR0913, PLR0917
+            told: dict[str, Any], stop: Any, whole: ResidencyProblem | None) -> PlanRecord:
+    """Run the solvers, and return the best plan; ``whole`` is the problem whose tensors were split, if any were."""
     metrics = tuple(name.strip() for name in asked.objective.split(","))
     if asked.order and metrics in {("peak",), ("edp",)}:
         raise InputError("--order", "must be left out with --objective peak and edp", None, "Seek it by bytes")
@@ -231,7 +243,7 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         if metrics == ("edp",):
             record = product_plan(problem, name, asked.seconds, stop.is_set, terms, asked.channels)
         else:
-            record = min((plan_record(_search(asked, one, metrics, stop, name), terms, (), asked.channels)
+            record = min((plan_record(_search(asked, one, metrics, stop, name, whole), terms, (), asked.channels)
                           for one in orders), key=lambda one: one.score)
         results.append(SolverResult(name, record.tally, record.score, record.bound, record.proven,
                                     time.perf_counter() - began, record.trace[-1][2] if record.trace else name))
@@ -274,9 +286,12 @@ def _orders(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[s
     return [*orders, in_order(problem, best.order)], prices.first(least)
 
 
-def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...], stop: Any,
-            solver: str) -> PlanSearch:
-    """Search, beginning from the plan in the folder of the run, if that is of the same problem."""
+def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...],  # noqa: PLR0913, PLR0917
+            stop: Any, solver: str, whole: ResidencyProblem | None) -> PlanSearch:
+    """Search, beginning from the plan in the folder of the run, if that is of the same problem.
+
+    A plan of split tensors is no worse than what the same solver finds for whole ones in the same order.
+    """
     place = None if asked.out is None else Path(asked.out) / PLAN
     terms = {"command": "", "machine": "", "assumptions": (), "objective": metrics, "solver": "", "interrupted": True}
 
@@ -296,6 +311,11 @@ def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[s
         if known.problem == problem and not verify(known):
             search.take("the plan before", known.stays, [stay.address for stay in known.residency])
     SOLVERS.get(solver)(search)
+    if whole is not None and not search.closed and [one.name for one in whole.steps] == [
+            one.name for one in problem.steps]:
+        first = PlanSearch(whole, Prices(whole, metrics), asked.seconds, stop.is_set)
+        SOLVERS.get(solver)(first)
+        search.take("whole tensors", *stays_of_parts(whole, problem, first.stays, first.addresses))
     return search
 
 

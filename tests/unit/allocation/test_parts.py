@@ -1,0 +1,112 @@
+"""Tensors split over scratchpads: nothing is lost, no plan is worse for it, and all of it is carried out."""
+
+from dataclasses import replace
+
+import pytest
+from random_residency import drawn, least_bytes
+
+import tilewright as tw
+from tilewright.allocation import (
+    SOLVERS,
+    Bus,
+    OperationStep,
+    PlanSearch,
+    Prices,
+    ResidencyProblem,
+    ResidentTensor,
+    plan_record,
+    read_pads,
+    split_tensors,
+    standing_bounds,
+    stays_of_parts,
+    verify,
+)
+from tilewright.base import InputError
+
+TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "", "objective": ("bytes",)}
+
+
+def solved(problem, solver="exact"):
+    search = PlanSearch(problem, Prices(problem, ("bytes",)), 10.0)
+    standing_bounds(search)
+    SOLVERS.get(solver)(search)
+    return search
+
+
+def split(problem, parts):
+    tensors, steps = split_tensors(problem.tensors, problem.steps, problem.pads, parts)
+    return replace(problem, tensors=tensors, steps=steps)
+
+
+def narrow(problem):
+    """Return the problem on scratchpads that are each as small as its operations allow."""
+    for pad in range(len(problem.pads)):
+        while True:
+            one = problem.pads[pad]
+            fewer = replace(one, capacity_bytes=one.capacity_bytes - one.word_bytes)
+            try:
+                problem = replace(problem, pads=(*problem.pads[:pad], fewer, *problem.pads[pad + 1:]))
+            except InputError:
+                break
+    return problem
+
+
+def faults(search):
+    return verify(plan_record(search, TOLD, (), 1))
+
+
+def test_parts_come_to_the_whole_in_whole_words():
+    tensors = tuple(ResidentTensor(f"t{size}", size, outside=True) for size in (1, 7, 8, 9, 30, 64))
+    steps = (OperationStep("f", (0, 1, 2), (3,)), OperationStep("g", (4, 5), (5,)))
+    found, made = split_tensors(tensors, steps, read_pads("3x32B", 4), 4)
+    sizes = {one.name: [part.size_bytes for part in found if part.name.split(" part ")[0] == one.name]
+             for one in tensors}
+    assert sizes == {"t1": [1], "t7": [7], "t8": [8], "t9": [8, 1], "t30": [8, 8, 8, 6], "t64": [16] * 4}
+    assert [len(step.touches) for step in made] == [5, 8]
+    assert [found[at].name for at in made[0].writes] == ["t9 part 0", "t9 part 1"]
+    assert split_tensors(tensors, steps, read_pads("3x32B", 4), 1) == (tensors, steps)
+
+
+def test_no_plan_is_worse_for_parts_and_all_are_carried_out():
+    better = 0
+    for kind in ({}, {"across": Bus(8.0, 1.0)}, {"roles": True}):
+        for problem in map(narrow, drawn(83, 10, most_steps=6, **kind)):
+            whole, parts = solved(problem), solved(split(problem, 3))
+            same = PlanSearch(parts.problem, parts.prices)
+            same.take("whole", *stays_of_parts(problem, parts.problem, whole.stays, whole.addresses))
+            assert same.prices.first(same.score) == whole.prices.first(whole.score)
+            assert faults(same) == faults(parts) == faults(solved(parts.problem, "naive")) == ()
+            assert parts.closed and parts.prices.first(parts.score) <= whole.prices.first(whole.score)
+            better += parts.prices.first(parts.score) < whole.prices.first(whole.score)
+    assert better > 1
+
+
+def test_a_tensor_larger_than_a_scratchpad_lies_on_two():
+    tensors = (ResidentTensor("x", 12, outside=True), ResidentTensor("y", 2, leaves=True))
+    problem = ResidencyProblem("wide", (OperationStep("f", (0,), (1,)),), tensors, read_pads("2x12B"))
+    narrow = replace(split(problem, 2), pads=read_pads("2x8B"))
+    found = solved(narrow)
+    assert {stay.pad for stay in found.stays if found.problem.tensors[stay.tensor].name.startswith("x")} == {0, 1}
+    assert found.prices.first(found.score) == 14 == least_bytes(narrow)
+    with pytest.raises(InputError, match="all its tensors"):
+        replace(problem, pads=read_pads("2x8B"))
+
+
+def test_a_network_is_split_where_that_is_asked(tmp_path):
+    whole, parts = (tw.allocate("resnet18", pads="3x32KB", oversize="cut", split=split) for split in (1, 2))
+    assert parts.verify() == ()
+    assert parts.bound == parts.cost.dram_bytes == 1_331_368 < whole.cost.dram_bytes
+    fits = tw.allocate("minerva", pads="3x80KB", oversize="refuse", split=8)
+    assert len({stay.pad for stay in fits.residency if fits.record.tensors[stay.tensor].name.startswith("fc0.W")}) > 1
+    for wrong, field in (({"split": 9}, "--split"),
+                         ({"split": 2, "export_tflite": tmp_path / "plan"}, "--export-tflite")):
+        with pytest.raises(InputError) as told:
+            tw.allocate("resnet18", pads="3x32KB", oversize="cut", **wrong)
+        assert told.value.field == field
+
+
+def test_a_plan_of_whole_tensors_is_taken_where_that_of_parts_is_worse():
+    whole, parts = (tw.allocate("resnet18", pads="3x32KB", oversize="cut", solver="onsram-static", split=split)
+                    for split in (1, 3))
+    assert parts.cost.dram_bytes == whole.cost.dram_bytes == 2_671_272
+    assert parts.record.trace[-1][2] == "whole tensors" and parts.verify() == ()
