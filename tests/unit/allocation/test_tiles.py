@@ -90,7 +90,7 @@ def test_what_fits_whole_stays_whole():
 
 
 def test_a_plan_in_tiles_holds_and_tells_them():
-    plan = tw.allocate("lenet5", pads="3x8KB", solver="belady")
+    plan = tw.allocate("minerva", pads="3x8KB", solver="belady")
     assert plan.verify() == ()
     assert any(re.search(r"operations were run in \d+ tiles", line) for line in plan.record.assumptions)
 
