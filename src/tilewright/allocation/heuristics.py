@@ -147,24 +147,59 @@ def eager(problem: ResidencyProblem, prices: Prices) -> tuple[Stay, ...]:
     return _online(problem, lambda tensor, at: (-max(one for one in problem.touches[tensor] if one < at),))
 
 
+class _Pinning:
+    """Tensors that are kept for their whole life, and the room that they leave in each step."""
+
+    def __init__(self, problem: ResidencyProblem) -> None:
+        self.problem = problem
+        self.bound: dict[int, int] = {}
+        self.sets = [set(step.touches) for step in problem.steps]
+        self.loose = [sorted(step.touches, key=lambda one: -problem.tensors[one].size_bytes) for step in problem.steps]
+        """By step, what it touches that is not kept, the largest first."""
+        self.left = [[pad.capacity_bytes for pad in problem.pads] for _ in problem.steps]
+
+    def life(self, tensor: int) -> range:
+        """Return the steps from the first use of a tensor to the last."""
+        return range(self.problem.touches[tensor][0], self.problem.touches[tensor][-1] + 1)
+
+    def fits(self, at: int, tensor: int, pad: int) -> bool:
+        """Whether all that a step touches fits beside what is kept: mostly the first places that are free do."""
+        problem, free = self.problem, [*self.left[at]]
+        free[pad] -= problem.rooms[tensor][pad]
+        if free[pad] < 0 or pad not in problem.pads_of(tensor, at):
+            return False
+        for one in self.loose[at]:
+            if one != tensor:
+                rooms = problem.rooms[one]
+                place = next((other for other in problem.pads_of(one, at) if free[other] >= rooms[other]), None)
+                if place is None:
+                    bound = {**self.bound, tensor: pad}
+                    return packed(problem, at, self.sets[at] | {tensor}, {}, bound) is not None
+                free[place] -= rooms[place]
+        return True
+
+    def keep(self, tensor: int, pad: int) -> None:
+        """Keep a tensor."""
+        self.bound[tensor] = pad
+        for at in self.life(tensor):
+            self.sets[at].add(tensor)
+            self.left[at][pad] -= self.problem.rooms[tensor][pad]
+        for at in self.problem.touches[tensor]:
+            self.loose[at].remove(tensor)
+
+
 def _pinned(problem: ResidencyProblem, order: Iterable[int], pads: Sequence[int]) -> tuple[Stay, ...]:
     """Keep tensors, in this order, for their whole life on one of some scratchpads, or not at all."""
-    bound: dict[int, int] = {}
-    sets = [set(step.touches) for step in problem.steps]
+    run = _Pinning(problem)
     for tensor in order:
-        life = range(problem.touches[tensor][0], problem.touches[tensor][-1] + 1)
-        for pad in pads:
-            if all(pad in problem.pads_of(tensor, at) and packed(
-                    problem, at, sets[at] | {tensor}, {}, {**bound, tensor: pad}) is not None for at in life):
-                bound[tensor] = pad
-                for at in life:
-                    sets[at].add(tensor)
-                break
+        pad = next((pad for pad in pads if all(run.fits(at, tensor, pad) for at in run.life(tensor))), None)
+        if pad is not None:
+            run.keep(tensor, pad)
     held, anew = empty(problem), np.ones((len(problem.tensors), len(problem.steps)), dtype=np.bool_)
-    for at, tensors in enumerate(sets):
-        for tensor, pad in (packed(problem, at, tensors, {}, bound) or {}).items():
+    for at, tensors in enumerate(run.sets):
+        for tensor, pad in (packed(problem, at, tensors, {}, run.bound) or {}).items():
             held[tensor, at] = pad
-    anew[list(bound)] = False
+    anew[list(run.bound)] = False
     return stays_of(problem, held, anew)
 
 
@@ -197,6 +232,7 @@ def onsram_multi(problem: ResidencyProblem, prices: Prices) -> tuple[Stay, ...]:
 def colouring(problem: ResidencyProblem, prices: Prices) -> tuple[Stay, ...]:
     """Colour the graph of lives that overlap; tensors of one colour share a pseudo-register (Li, PACT 2005).
 
+    Lives are intervals: coloured by their beginnings they take as few colours as there can be.
     Registers are as large as their largest tensor; those that save most for each byte are kept, as long as all fit.
     """
     import networkx  # noqa: PLC0415  (slow to load)
@@ -207,15 +243,17 @@ def colouring(problem: ResidencyProblem, prices: Prices) -> tuple[Stay, ...]:
     life = {one: (problem.touches[one][0], problem.touches[one][-1]) for one in many}
     graph.add_edges_from((one, other) for place, one in enumerate(many) for other in many[:place]
                          if life[one][0] <= life[other][1] and life[other][0] <= life[one][1])
-    of = networkx.greedy_color(graph, strategy="DSATUR")
+    of = networkx.greedy_color(graph, strategy=lambda *_: sorted(many, key=life.__getitem__))
     registers: dict[int, list[int]] = {}
     for tensor in many:
         registers.setdefault(of[tensor], []).append(tensor)
 
+    saved: dict[int, int] = {}
+    for tensor, first, last in problem.gaps:
+        saved[tensor] = saved.get(tensor, 0) + prices.again(tensor, last) + prices.saving(tensor, first)
+
     def worth(register: list[int]) -> float:
-        saved = sum(prices.again(tensor, last) + prices.saving(tensor, first)
-                    for tensor, first, last in problem.gaps if tensor in register)
-        return -saved / max(problem.tensors[tensor].size_bytes for tensor in register)
+        return -sum(saved[one] for one in register) / max(problem.tensors[one].size_bytes for one in register)
 
     order = [tensor for register in sorted(registers.values(), key=worth) for tensor in register]
     return _pinned(problem, order, range(len(problem.pads)))
