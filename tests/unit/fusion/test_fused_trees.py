@@ -7,6 +7,16 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.allocation import (
+    SOLVERS,
+    PlanSearch,
+    Prices,
+    network_problem,
+    read_pads,
+    simulate,
+    tally,
+    transfers_of,
+)
 from tilewright.base import InputError
 from tilewright.cost import fused_cost
 from tilewright.cost.reference import walk_fused
@@ -83,6 +93,20 @@ def test_a_chain_that_fits_moves_compulsory_words_alone():
     words = 24 * 8 + 8 * 12 + 12 * 6 + 6 * 10 + 24 * 10
     assert plan.cost.dram_bytes == words
     assert plan.unfused.dram_bytes == words + 2 * 24 * (12 + 6)
+
+
+def test_words_of_the_main_memory_are_those_of_plans_for_scratchpads_and_of_their_simulation():
+    """Where tensors fit whole: fused is what the best plan moves, layer by layer what the naive one does."""
+    plan, posed = fuse_trees(problem(), QUICK), network_problem(tensor_graph(chain()), read_pads("1x600B"))
+    for solver, cost in (("exact", plan.cost), ("naive", plan.unfused)):
+        search = PlanSearch(posed, Prices(posed, ("bytes",)))
+        SOLVERS.get(solver)(search)
+        took = tally(posed, transfers_of(posed, search.stays))
+        events = simulate(posed, search.stays, search.addresses).events
+        moved = {kind: sum(posed.tensors[one.subject].size_bytes for one in events if one.kind == kind)
+                 for kind in ("load", "store")}
+        assert (moved["load"], moved["store"]) == (took.loaded_bytes, took.stored_bytes)
+        assert took.dram_bytes == cost.dram_bytes
 
 
 def test_costs_are_those_of_the_oracle_and_everything_fits():
