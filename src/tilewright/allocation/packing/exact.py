@@ -63,7 +63,7 @@ class _Search:
         if session.capacity is not None:
             return [session.capacity]
         low, width = session.bound, session.height - session.bound
-        return sorted({low, low + width // 8, low + width // 2, low + width - 1})
+        return sorted({low, *(low + width * part // 8 for part in (1, 2, 4, 6)), low + width - 1})
 
     def search(self, height: int, rounds: int) -> None:
         """Search each part for a placement of a height; tell the session what is shown."""
