@@ -23,7 +23,7 @@ from tilewright.store import results_in
 NETWORK = {"learnt": 600, "layers": 3, "hidden": (16,), "epochs": 2}
 SPARSE = {"samples": 300}
 FEW_JOBS = {"samples": 40, "mappings": 12, "jobs": 5}
-TAUGHT = {"steps": 3, "width": 8, "seconds": 0.1, "samples": 200, "lessons": 2}
+TAUGHT = {"steps": 3, "width": 8, "seconds": 0.1, "samples": 100, "lessons": 1}
 TINY = {
     "confuciux-fig8.4": {"epochs": 16, "traffic": ("free",)},
     "confuciux-fig8.5": {"points": (400,)},

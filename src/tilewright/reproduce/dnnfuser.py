@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.fusion.microbatch import (
     SYNC,
+    FusedMachine,
     MicroBatchProblem,
     bound_of,
     demonstrations,
@@ -96,11 +97,16 @@ BOUND = ("Bound: cycles of all multiplications on all elements, and what must cr
 
 
 @cache
+def _stated(place: Place) -> MicroBatchProblem:
+    network, batch, memory = place
+    return MicroBatchProblem.of(zoo.load(network), preset("dnnfuser"), batch, memory * MB)
+
+
+@cache
 def problem_of(place: Place, gigabytes: float) -> MicroBatchProblem:
     """Return what is fused, on the stated machine with so many GB/s off chip."""
-    network, batch, memory = place
     machine = changed(preset("dnnfuser"), [f"DRAM.bandwidth={gigabytes:.9g}GB/s"])
-    return MicroBatchProblem.of(zoo.load(network), machine, batch, memory * MB)
+    return replace(_stated(place), machine=FusedMachine.of(machine))
 
 
 def limit(place: Place, gigabytes: float) -> float:
