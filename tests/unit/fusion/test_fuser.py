@@ -25,7 +25,7 @@ from tilewright.learn import SequenceOptions  # noqa: E402
 
 SLOW = "dnnfuser:DRAM.bandwidth=900MB/s"
 MACHINE = tw.load_accelerator(SLOW)
-SMALL = SequenceOptions(blocks=1, width=32, steps=80, rate=5e-3)
+SMALL = SequenceOptions(blocks=1, width=32, steps=120, rate=5e-3)
 
 
 def resnet(megabytes: float) -> MicroBatchProblem:

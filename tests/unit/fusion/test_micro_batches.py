@@ -24,6 +24,7 @@ from tilewright.fusion.microbatch import (
     scores,
     walk_strategy,
 )
+from tilewright.fusion.microbatch.costs import fill_groups
 from tilewright.hardware import changed, preset
 from tilewright.workload import zoo
 
@@ -111,9 +112,9 @@ def test_on_the_stated_machine_nothing_gains_more_than_three_percent(network):
         assert run.score <= unfused
 
 
-@pytest.mark.parametrize(("network", "memory"), [("resnet18", 20e6), ("mnasnet", 55e6)])
-def test_g_sampler_is_near_the_optimum_and_never_below(network, memory):
-    problem = MicroBatchProblem.of(zoo.load(network), slow(0.9), 64, memory)
+@pytest.mark.parametrize(("network", "memory", "gigabytes"), [("mnasnet", 55e6, 0.9), ("resnet18", 25e6, 0.1)])
+def test_g_sampler_is_near_the_optimum_and_never_below(network, memory, gigabytes):
+    problem = MicroBatchProblem.of(zoo.load(network), slow(gigabytes), 64, memory)
     best = fuse(problem).score
     runs = [fuse(problem, "g-sampler", seed=seed) for seed in range(10)]
     found = [run.score for run in runs]
@@ -130,6 +131,30 @@ def test_repair_makes_everything_fit():
         assert scores(problem, mended).max() < OVER
         alone = repaired(problem, problem.unfused)
         assert (alone == problem.unfused).all()
+
+
+def test_what_is_filled_is_one_group_in_steps_within_the_memory():
+    rng, problem = np.random.default_rng(4), resnet(machine=slow(0.1))
+    plans, choices = repaired(problem, problem.drawn(rng, 40)), problem.choices[::-1]
+    places, steps = rng.integers(-1, problem.length, size=40), rng.random(plans.shape) < 0.2
+    turns = rng.permuted(np.tile(np.arange(problem.length), (40, 1)), axis=1)
+    found = plans.copy()
+    fill_groups(problem, found, (places, steps, np.ones(40, dtype=bool), turns))
+    for before, after, place, step in zip(plans, found, places, steps, strict=True):
+        groups = np.cumsum(before == -1) - (before == -1)
+        inside = (groups == groups[place]) & (before != -1) & (place >= 0)
+        assert (after[~inside] == before[~inside]).all() and np.isin(after[inside], choices).all()
+        same = inside[1:] & inside[:-1] & ~step[1:]
+        assert (after[1:][same] == after[:-1][same]).all()
+        if inside.any() and (after[inside] > 1).all():
+            assert (after[inside] * problem.tiles[inside]).sum() <= problem.memory_bytes
+    two = np.array([[8, 8, -1]])
+    tiny = MicroBatchProblem("two", (
+        ChainEntry("input", 0, 0, 1, 1, (), False), ChainEntry("one", 1, 0, 1, 1, (0,), False),
+        ChainEntry("last", 1, 900, 1, 1, (1,), True)), MACHINE, 64, 40.0)
+    fill_groups(tiny, two, (np.array([0]), np.array([[False, True, False]]), np.array([True]), np.array([[1, 0, 2]])))
+    # 40 by the roots of 1 and 901: 1.3 and 38.7, so 1 and 32; what is left lets the first grow by half and two.
+    assert two.tolist() == [[3, 32, -1]]
 
 
 @pytest.mark.parametrize("name", [name for name in FUSION_MAPPERS if name not in (

@@ -74,6 +74,14 @@ def repaired(problem: MicroBatchProblem, strategies: Ints) -> Ints:
     return plans
 
 
+def fill_groups(problem: MicroBatchProblem, strategies: Ints, how: tuple[Any, Any, Any, Any]) -> None:
+    """Let the micro-batches of one group of each strategy fill the memory, in place; see `kernels.fill_plans`."""
+    from tilewright.fusion.microbatch.kernels import fill_plans  # noqa: PLC0415  (Numba loads late)
+
+    run: Callable[..., None] = fill_plans
+    run(strategies, *how, problem.tiles, problem.weights, problem.choices[::-1].copy(), problem.memory_bytes)
+
+
 @dataclass(frozen=True)
 class MicroBatchBounds:
     """What no strategy is below, in cycles of all groups together, and the least energy.

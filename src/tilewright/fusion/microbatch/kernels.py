@@ -130,6 +130,62 @@ def repair_plans(plans, batch, tiles, memory):
             first, q = q + 1, q + 1
 
 
+@njit(nogil=True, error_model="numpy")
+def choose_sizes(ranges, size, used, turns, choices, memory, at):
+    """Fill ``at``: the choices below sizes of ranges; what is left lets them grow, in turn, by half and two at most."""
+    left = memory
+    for i in range(ranges):
+        at[i] = max(0, np.searchsorted(choices, size[i], side="right") - 1)
+        left -= choices[at[i]] * used[i]
+    for i in turns:
+        while i < ranges and at[i] + 1 < len(choices) and choices[at[i] + 1] <= 1.5 * size[i] + 2:
+            more = (choices[at[i] + 1] - choices[at[i]]) * used[i]
+            if more > left:
+                break
+            left -= more
+            at[i] += 1
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, memory):
+    """Let the micro-batches of the group at a place (none where it is negative) of each strategy fill the memory.
+
+    Where ``shared`` ``(b)``, entries from one of ``steps`` ``(b, n)`` to the next take one micro-batch, as the root of
+    the bytes of weights that come again over those of its samples: so neither more runs of one range nor of another
+    would be better, if runs were no whole numbers. Else all grow alike. They become the ``choices`` ``(c)``, which
+    rise, below that; what is left is spent in ``turns`` ``(b, n)``, a permutation each.
+    """
+    count = plans.shape[1]
+    begin, used = np.empty(count + 1, np.int64), np.empty(count)
+    size, at = np.empty(count), np.empty(count, np.int64)
+    for b in range(len(plans)):
+        plan, first = plans[b], places[b]
+        while first > 0 and plan[first - 1] > 0:
+            first -= 1
+        last = max(0, first)
+        while first >= 0 and last < count and plan[last] > 0:
+            last += 1
+        ranges, again = 0, 0.0
+        for q in range(first, last):
+            if q == first or not shared[b] or steps[b, q]:
+                begin[ranges], used[ranges], again = q, 0.0, weights[q] if q == first else 0.0
+                ranges += 1
+            used[ranges - 1] += tiles[q]
+            again += weights[q + 1] if q + 1 < count else 0.0
+            size[ranges - 1] = np.sqrt((again + 1) / max(used[ranges - 1], 1.0)) if shared[b] else plan[q]
+        begin[ranges] = last
+        for _ in range(3):
+            taken = 0.0
+            for i in range(ranges):
+                taken += size[i] * used[i]
+            for i in range(ranges):
+                size[i] = min(size[i] * memory / taken, choices[-1])
+        choose_sizes(ranges, size, used, turns[b], choices, memory, at)
+        for i in range(ranges):
+            plan[begin[i]:begin[i + 1]] = choices[at[i]]
+
+
 @kept
 @njit(nogil=True, error_model="numpy")
 def group_table(batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held, weight_bytes,

@@ -6,13 +6,16 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.fusion.microbatch.costs import repaired
+from tilewright.fusion.microbatch.costs import fill_groups, repaired
 from tilewright.fusion.microbatch.problem import SYNC, Ints
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, FusionSession
 from tilewright.search import Count, MapperOptions, Options, Resumable, Share, read_options
 
 LEVEL = 6
 """Layers of a range that takes one micro-batch, on average."""
+STEPS, ADDED, DROPPED = 8, 1, 0.15
+"""Of micro-batches that are shared out anew: steps of a plan where all are new, and those added where old ones stay, on
+average; the share of old ones that go."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,12 @@ class SamplerOptions(MapperOptions):
     crossover: Annotated[Share, "Chance that a child takes a range of layers from another parent."] = 0.8
     mutation: Annotated[Share, "Chance that each micro-batch of a child becomes another, mostly one near it."] = 0.01
     level: Annotated[Share, "Chance that a range of layers of a child takes one micro-batch, near that of one of them; "
-                     "tried twice."] = 0.7
+                     "tried twice."] = 0.3
     split: Annotated[Share, "Chance that a group of a child is split after a random layer."] = 0.3
     merge: Annotated[Share, "Chance that two groups of a child become one."] = 0.5
     move: Annotated[Share, "Chance that a merged group is split again, up to three layers from there."] = 0.5
-    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow until the memory is full."] = 0.6
-    share: Annotated[Share, "Chance that they are shared out anew, as the roots of weights over words."] = 0.4
+    grow: Annotated[Share, "Chance that micro-batches of a group of a child grow until the memory is full."] = 1.0
+    share: Annotated[Share, "Chance that they are shared out anew, in steps, as the roots of weights over words."] = 0.9
 
 
 @FUSION_MAPPERS.register("g-sampler")
@@ -111,7 +114,7 @@ class Sampler(Resumable):
 
     def merge(self, born: Ints) -> None:
         """Let one end of a group stage what it makes, as many samples as a layer beside it; one in two moves so."""
-        rng, problem = self.rng, self.session.problem
+        rng, problem, places = self.rng, self.session.problem, np.full(len(born), -1)
         for row in np.flatnonzero(rng.random(len(born)) < self.options.merge):
             ends = np.flatnonzero(born[row] == SYNC)
             if len(ends):
@@ -122,26 +125,23 @@ class Sampler(Resumable):
                 if rng.random() < self.options.move:
                     born[row, np.clip(end + rng.integers(-3, 4), 0, problem.length - 1)] = SYNC
                 else:
-                    self.fill(born[row], end)
+                    places[row] = end
+        self.fill(born, places)
 
     def grow(self, born: Ints) -> None:
         """Let the micro-batches of one group fill the memory."""
-        for row in np.flatnonzero(self.rng.random(len(born)) < self.options.grow):
-            self.fill(born[row], int(self.rng.integers(born.shape[1])))
+        places = self.rng.integers(born.shape[1], size=len(born))
+        self.fill(born, np.where(self.some(len(born), self.options.grow)[:, 0], places, -1))
 
-    def fill(self, plan: Ints, place: int) -> None:
-        """Let the micro-batches of the group at a place fill the memory: grown alike, or shared out anew.
+    def fill(self, born: Ints, places: Ints) -> None:
+        """Let the micro-batches of the group at each place fill the memory, grown alike or shared out in steps.
 
-        They are then as the roots of the bytes that come again over those that they take: so neither more runs of one
-        layer nor of another would be better, if runs were no whole numbers.
+        Layers between two steps take one micro-batch: the least of neighbours counts. Half of the plans keep most of
+        the steps that they have, and may get one more; the others get new ones.
         """
-        problem = self.session.problem
-        groups = np.cumsum(plan == SYNC) - (plan == SYNC)
-        inside = (groups == groups[place]) & (plan != SYNC)
-        sizes = plan[inside].astype(np.float64)
-        if self.rng.random() < self.options.share:
-            sizes = self.shares[inside]
-        for _ in range(3):
-            used = float((sizes * problem.tiles[inside]).sum())
-            sizes = np.minimum(sizes * problem.memory_bytes / used, problem.batch) if used else sizes
-        plan[inside] = np.clip(np.ceil(sizes), 1, problem.batch)
+        rng, (count, length) = self.rng, born.shape
+        keeping = self.some(count, 0.5)
+        steps = keeping & (rng.random(born.shape) > DROPPED) & (born != np.roll(born, 1, axis=1))
+        steps |= rng.random(born.shape) < np.where(keeping, ADDED, STEPS) / length
+        turns = rng.permuted(np.tile(np.arange(length), (count, 1)), axis=1)
+        fill_groups(self.session.problem, born, (places, steps, self.some(count, self.options.share)[:, 0], turns))
