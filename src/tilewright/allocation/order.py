@@ -4,15 +4,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 import numpy as np
 
 from tilewright.allocation.heuristics import belady, greedy
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.stays import Prices, transfers_of
+from tilewright.allocation.stays import LARGEST, Prices, transfers_of
 
-MOST_FAILURES, WINDOW = 400, 8
-"""Changes in a row that gain nothing before it ends, and operations that one change may put in another order."""
+MOST_FAILURES, WINDOW, LARGE = 400, 8, 1_000
+"""Changes in a row that gain nothing before it ends; operations that one change may put in another order; and steps
+beyond which rules of thumb take too long to judge by."""
 
 
 def predecessors(problem: ResidencyProblem) -> tuple[frozenset[int], ...]:
@@ -39,13 +41,19 @@ def reordered(problem: ResidencyProblem, metrics: Sequence[str], seconds: float,
     """Return the problem in the best order found, or as it is where none is better.
 
     Begins from the given order and from one that makes room soonest, and puts windows of operations into other orders;
-    each is judged by the better of two heuristics. Same seed, same order, unless time runs out.
+    each is judged by the better of two heuristics, or by `OnlineRun` where steps are many. Same seed, same
+    order, unless time runs out.
     """
+    from tilewright.allocation.online import OnlineRun  # noqa: PLC0415  (Numba loads late)
+
     end, rng, before = time.perf_counter() + seconds, np.random.default_rng(seed), predecessors(problem)
 
     def score(order: Sequence[int]) -> int:
         made = in_order(problem, order)
         prices = Prices(made, tuple(metrics))
+        if len(order) > LARGE:
+            return min((prices.score(transfers_of(made, stays)) for stays, _ in islice(
+                OnlineRun(made, prices).plans(), 1)), default=LARGEST)
         return min(prices.score(transfers_of(made, rule(made, prices))) for rule in (belady, greedy))
 
     given = list(range(len(problem.steps)))

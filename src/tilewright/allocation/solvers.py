@@ -29,6 +29,9 @@ RULES: dict[str, Rule] = {
     "colouring": colouring, "belady": belady, "greedy": greedy}
 """Heuristics, those of the literature first."""
 EXTRA = "cp-sat"
+LARGE, MOST_CELLS = 1_000, 200_000
+"""Steps beyond which `exact` begins from `online` alone (other rules take minutes then), and places of tensors over
+time beyond which it leaves out the integer program."""
 MOST_CUTS = 50
 """Residencies without addresses that are cut off before it ends with a gap."""
 
@@ -49,9 +52,25 @@ def _begin(search: PlanSearch) -> None:
     """Begin from the best heuristic, and bounds that cost nothing."""
     if not search.bounds:
         standing_bounds(search)
-    for name, rule in reversed(RULES.items()):
+    large = len(search.problem.steps) > LARGE
+    for name, rule in () if large else reversed(RULES.items()):
         if not search.closed and (search.left > 0 or search.score is None):
             search.offer(name, rule(search.problem, search.prices))
+    if not search.closed and (search.left > 0 or search.score is None):
+        online(search)
+
+
+@SOLVERS.register("online")
+def online(search: PlanSearch) -> None:
+    """Give what comes an address at once, where what lies there is worth least for the steps until its next use."""
+    from tilewright.allocation.online import OnlineRun  # noqa: PLC0415  (Numba loads late)
+
+    for stays, places in OnlineRun(search.problem, search.prices).plans():
+        search.take("online", stays, places)
+        if search.closed or search.left <= 0:
+            break
+    if search.score is None:
+        search.offer("belady", belady(search.problem, search.prices))
 
 
 @SOLVERS.register("lp-bound")
@@ -121,5 +140,6 @@ def exact(search: PlanSearch) -> None:
                 both = jointly(search.problem, found.sets, search.left / 3)
                 if both is not None:
                     search.take("exact", *both)
-    if not search.closed and has_extra(EXTRA):
+    cells = sum(steps[-1] - steps[0] + 1 for steps in search.problem.touches if steps) * len(search.problem.pads)
+    if not search.closed and cells <= MOST_CELLS and has_extra(EXTRA):
         _programmed(search, "milp", lambda program: by_mathopt(program, search.left))

@@ -118,3 +118,13 @@ def test_what_no_tile_can_do_is_told(pads, told):
     with pytest.raises(InputError, match=told) as found:
         tiled(CHAINS["matrices"][0], pads)
     assert "--oversize" not in str(found.value)
+
+
+def test_addresses_given_as_tensors_come_cost_nothing_where_all_could_stay_by_size():
+    layers = [build.convolution(name, in_channels=4, out_channels=4, in_size=(64, 16), kernel=3, padding=1)
+              for name in "abc"]
+    problem = tiled(chain(*layers), "3x1KB")
+    search = PlanSearch(problem, Prices(problem, ("bytes",)), 10.0)
+    SOLVERS.get("online")(search)
+    assert search.trace[-1][2] == "online"
+    assert search.score == search.prices.compulsory
