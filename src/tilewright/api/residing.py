@@ -205,6 +205,17 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     return found
 
 
+def _place(asked: ResidencyOptions) -> Path | None:
+    """Return the file in the folder of the run that keeps the best plan."""
+    return None if asked.out is None else Path(asked.out) / PLAN
+
+
+def _beats(known: PlanRecord, record: PlanRecord) -> bool:
+    """Whether a plan of the same problem, perhaps in another order, is no worse than one that was found."""
+    same = [(one.objective, one.pads, one.tensors, set(one.steps)) for one in (known, record)]
+    return same[0] == same[1] and known.score <= record.score and not verify(known)
+
+
 def _whole(posed: Callable[[], ResidencyProblem]) -> ResidencyProblem | None:
     """Return the problem of tensors that are not split; None where an operation cannot have them."""
     try:
@@ -273,13 +284,20 @@ def _orders(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[s
             stopped: Callable[[], bool]) -> tuple[list[ResidencyProblem], float | None]:
     """Return the problem in the given order and in others worth a plan, and what no order is below, if that is known.
 
+    The order of the plan in the folder of the run is one of them, so that an interrupted search goes on from it.
     Of the thesis's objective it is not: what is constant there depends on the order.
     """
-    end = time.perf_counter() + asked.seconds
+    end, before = time.perf_counter() + asked.seconds, predecessors(problem)
     orders = [problem, reordered(problem, metrics, asked.seconds, asked.seed, stopped)]
+    place, where = _place(asked), {step: at for at, step in enumerate(problem.steps)}
+    known = read_plan(read_text(place), place.name).steps if place is not None and place.is_file() else ()
+    order = [where[step] for step in known if step in where]
+    if sorted(order) == list(range(len(before))) and all(
+            before[at] <= set(order[:rank]) for rank, at in enumerate(order)):
+        orders.append(in_order(problem, order))
     prices = Prices(problem, metrics)
     best = None if "thesis" in metrics else best_order(
-        problem, prices, predecessors(problem), lambda: stopped() or time.perf_counter() > end)
+        problem, prices, before, lambda: stopped() or time.perf_counter() > end)
     if best is None:
         return orders, None
     least = max(best.score, role_bound(problem, prices))
@@ -292,12 +310,14 @@ def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[s
 
     A plan of split tensors is no worse than what the same solver finds for whole ones in the same order.
     """
-    place = None if asked.out is None else Path(asked.out) / PLAN
+    place = _place(asked)
     terms = {"command": "", "machine": "", "assumptions": (), "objective": metrics, "solver": "", "interrupted": True}
 
     def keep(search: PlanSearch) -> None:
         if place is not None:
-            ScratchpadPlan(plan_record(search, terms, (), asked.channels)).write(place)
+            record = plan_record(search, terms, (), asked.channels)
+            if not (place.is_file() and _beats(read_plan(read_text(place), place.name), record)):
+                ScratchpadPlan(record).write(place)
         if asked.told is not None:
             passed = time.perf_counter() - search.began
             score, bound = (search.prices.first(one) for one in (search.score or 0, search.bound))

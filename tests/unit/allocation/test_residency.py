@@ -388,6 +388,15 @@ def test_the_same_call_goes_on_from_the_plan_in_its_folder(tmp_path):
     assert after.record.trace[0][2] == "the plan before"
 
 
+def test_an_order_that_was_found_is_gone_on_from(tmp_path, monkeypatch):
+    asked = {"pads": "3x64KB", "oversize": "cut", "order": True, "out": tmp_path}
+    first = tw.allocate("squeezenet", **asked)
+    monkeypatch.setattr("tilewright.api.residing.reordered", lambda problem, *_: problem)
+    after = tw.allocate("squeezenet", **asked, solver="naive")
+    assert after.cost.dram_bytes == first.cost.dram_bytes == 796_936
+    assert after.record.steps == first.record.steps and after.record.trace[0][2] == "the plan before"
+
+
 def test_the_product_and_the_peak():
     plan = tw.allocate("alexnet", pads="3x32KB", oversize="cut", objective="edp")
     assert plan.record.proven
