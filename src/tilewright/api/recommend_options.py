@@ -34,7 +34,10 @@ class RecommendOptions:
     model: str | Path | None = option(None, "--model", kind="path", metavar="FILE", says=(
         "Ask this network instead of looking at every configuration: a file of tilewright train-recommender."))
     fallback: bool = option(False, "--fallback", kind="yes", says=(
-        "Do not trust the network blindly: score its first guesses exactly and take the best."))
+        "Do not trust the network blindly: score its first guesses and take the best, or look at every configuration "
+        "where these may be poor."))
     top: int = option(8, "--top", kind="whole", least=1, metavar="N", says="With --fallback: how many guesses.")
+    within: float = option(0.01, "--within", kind="number", metavar="SHARE", says=(
+        "With --fallback: by what share more than the best the advice may take; 0: not at all."))
     layers: str | None = again(NetworkOptions, "layers", None)
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)

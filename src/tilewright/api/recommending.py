@@ -20,10 +20,10 @@ from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, require_extra
 from tilewright.cost import RECONFIGURABLE_ARRAYS, ReconfigurableArray, SystolicProduct, reconfigurable_array
 from tilewright.recommendation import (
-    TOP,
     Advice,
     Choices,
     Drawn,
+    Fallback,
     LabelledProducts,
     Score,
     advise,
@@ -156,13 +156,13 @@ def recommend(asked: RecommendOptions) -> Recommendation:
     began = time.perf_counter()
     if asked.fallback and asked.model is None:
         raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")
-    choices = Choices(find_array(asked.arch), asked.space)
+    choices, fallback = Choices(find_array(asked.arch), asked.space), Fallback(asked.top, asked.within)
     model = None if asked.model is None else load_recommender(Path(asked.model), choices)
     graph = load_layers(asked.network, asked.bind, asked.layers)
     found, skipped = _products(graph)
     ready_cache()
     products = np.array([(one.m, one.n, one.k) for _, _, one in found], dtype=np.int64)
-    told = advise(products, choices, model, asked.top if asked.fallback else 1)
+    told = advise(products, choices, model, fallback if asked.fallback else None)
     layers = {name: LayerAdvice(name, times, one.count, advice)
               for (name, times, one), advice in zip(found, told, strict=True)}
     runs = np.array([layer.runs for layer in layers.values()])
@@ -279,8 +279,7 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     told = done.recommender
     fixed = best_fixed(choices, learnt)
     scores = (score(f"always {choices.configurations[fixed]}", choices, unseen, np.full(len(unseen.products), fixed)),
-              *(score(name, choices, unseen, told.advise(unseen.products, top)[0])
-                for name, top in ((network, 1), (f"{network}, top {TOP} scored", TOP))))
+              told.judged(unseen), told.judged(unseen, Fallback()))
     told.save(place)
     return RecommenderTraining(
         place, choices.array.name, space, network, sampler, len(known.products), len(known.live),

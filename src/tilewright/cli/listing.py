@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tilewright.store import Entry
 
 Kind = Literal["networks", "accelerators", "mappers", "methods", "schedulers", "fusers", "allocators", "packers",
-               "systems", "dataflows", "styles", "objectives", "technologies", "formats", "runs", "library"]
+               "recommenders", "systems", "dataflows", "styles", "objectives", "technologies", "formats", "runs",
+               "library"]
 
 
 class Listing(NamedTuple):
@@ -183,6 +184,18 @@ def _packers() -> Listing:
     return Listing(("Method", "How it places"), [row[:2] for row in _members(PACKERS)])
 
 
+def _recommenders() -> Listing:
+    from tilewright.recommendation import BASELINES, NETWORKS
+
+    rows = [("exact", "Look at every configuration.", "")]
+    for name in NETWORKS:
+        kind = NETWORKS.get(name)
+        rows.append((name, f"{kind.about}, then hidden layers of {', '.join(map(str, kind.hidden))}.", "learn"))
+    return Listing(("Recommender", "How it tells", "Needs"), rows + _members(BASELINES), (), (
+        "\nexact answers without --model, networks are trained by train-recommender --network; the others stand beside "
+        "them in tilewright reproduce sagar-fig7e.",))
+
+
 def _members(registry: Registry[Any]) -> list[tuple[str, str, str]]:
     """Return name, a sentence, and the extra that it needs of each; optimisers of numbers are told as mappers."""
     found = []
@@ -283,7 +296,8 @@ def _entry(name: str, store: str | None) -> None:
 
 _ALL: dict[str, Callable[[], Listing]] = {
     "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
-    "schedulers": _schedulers, "fusers": _fusers, "allocators": _allocators, "packers": _packers, "systems": _systems,
+    "schedulers": _schedulers, "fusers": _fusers, "allocators": _allocators, "packers": _packers,
+    "recommenders": _recommenders, "systems": _systems,
     "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}

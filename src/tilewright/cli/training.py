@@ -164,9 +164,10 @@ def _show_recommender(done: "RecommenderTraining", screen: "Console") -> None:
                  f"several.\n{done.network}, {done.weights:,} weights, learnt in {done.training_seconds:.1f} s "
                  f"({len(done.curve)} epochs); calibration error {done.calibration_error:.2%}.", markup=False)
     print_listing(("On products unseen", "Same\nconfiguration", "Same cycles\nas the best", "Of the best\n(mean)",
-                   "Of the best\n(worst)", "Told"), [
+                   "Of the best\n(worst)", "Told", "All looked\nat", "CPU\n(us)"), [
         (one.adviser, f"{one.same_class:.2%}", f"{one.same_cycles:.2%}", f"{one.mean_share:.3%}",
-         f"{one.worst_share:.2%}", str(one.live)) for one in done.scores], (1, 2, 3, 4, 5), screen)
+         f"{one.worst_share:.2%}", str(one.live), f"{one.searched:.2%}", f"{one.microseconds:.1f}")
+        for one in done.scores], (1, 2, 3, 4, 5, 6, 7), screen)
 
 
 def _sizes(text: str) -> list[str]:

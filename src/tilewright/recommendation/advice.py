@@ -7,10 +7,11 @@ import numpy as np
 from tilewright.cost import ArrayConfiguration
 from tilewright.recommendation.choices import Choices, Whole
 from tilewright.recommendation.labels import LARGEST
-from tilewright.recommendation.networks import Recommender
+from tilewright.recommendation.networks import Fallback, Recommender
 
-EXACT, MODEL, FALLBACK, BEYOND = ("exact", "model", "model, top {} scored",
-                                  f"exact: a size is beyond the model's {LARGEST:,}")
+EXACT, MODEL, SCORED, SEARCHED, BEYOND = (
+    "exact", "model", "model, top {} scored", "exact: the model's top {} may be poor",
+    f"exact: a size is beyond the model's {LARGEST:,}")
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,9 @@ class Advice:
         return self.cost_cycles / self.best_cycles - 1.0
 
 
-def advise(products: Whole, choices: Choices, model: Recommender | None = None, top: int = 1) -> tuple[Advice, ...]:
-    """Return advice for products ``(p, 3)``: exact, or a model's for those within its sizes.
-
-    ``top`` is how many of the model's guesses are scored, the best of which is advised; 1: none.
+def advise(products: Whole, choices: Choices, model: Recommender | None = None,
+           fallback: Fallback | None = None) -> tuple[Advice, ...]:
+    """Return advice for products ``(p, 3)``: exact, or a model's for those within its sizes, see `Recommender.advise`.
 
     Raises
     ------
@@ -65,9 +65,12 @@ def advise(products: Whole, choices: Choices, model: Recommender | None = None, 
     sources = np.full(len(products), EXACT, dtype=object)
     if model is not None:
         within = (products <= LARGEST).all(axis=1)
-        sources[:] = np.where(within, FALLBACK.format(top) if top > 1 else MODEL, BEYOND)
+        sources[~within] = BEYOND
         if within.any():
-            classes[within], sure[within] = model.advise(products[within], top)
+            told = model.advise(products[within], fallback)
+            classes[within], sure[within] = told.classes, told.sure
+            sources[within] = MODEL if fallback is None else np.where(
+                told.searched, SEARCHED.format(fallback.top), SCORED.format(fallback.top))
             cost[within] = choices.cycles(products[within], classes[within][:, None])[:, 0]
     of = choices.configurations
     return tuple(Advice((int(m), int(n), int(k)), of[classes[at]], int(cost[at]), of[exact.classes[at]],

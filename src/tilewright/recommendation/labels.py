@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,10 @@ class Score:
         The best cycles in those of the advice: the geometric mean, and the least.
     live
         Different classes among the advice.
+    searched
+        Share of products for which all configurations were looked at.
+    microseconds
+        Processor time of the advice, for each product.
     """
 
     adviser: str
@@ -200,6 +204,8 @@ class Score:
     mean_share: float
     worst_share: float
     live: int
+    searched: float = 0.0
+    microseconds: float = field(default=0.0, compare=False)
 
 
 def score(adviser: str, choices: Choices, known: LabelledProducts, classes: Whole) -> Score:

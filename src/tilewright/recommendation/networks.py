@@ -5,6 +5,7 @@ class takes is, in logarithms, nearly a sum of one figure for each size; the net
 AdaptNet learns its embeddings from nothing), adds them, and leaves to its hidden layer what they do not tell.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, Registry, require_extra
 from tilewright.recommendation.choices import Choices, Whole
-from tilewright.recommendation.labels import LARGEST, LabelledProducts
+from tilewright.recommendation.labels import LARGEST, LabelledProducts, Score, score
 
 if TYPE_CHECKING:
     from tilewright.learn import Classifier, Epoch, TrainingOptions, TrainingWatch
@@ -31,8 +32,9 @@ TOP = 8
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """A network by name: its tables for an array, its hidden layers, whether figures also reach classes past these."""
+    """A network by name: what it is, tables for an array, hidden layers, and whether figures also go past these."""
 
+    about: str
     tables: Callable[[Choices], Any]
     hidden: tuple[int, ...] = (128,)
     straight: bool = False
@@ -57,13 +59,56 @@ def _terms(choices: Choices) -> list[Floats]:
     return [np.stack([*waste, GAIN / sizes, np.log2(sizes), *full], axis=1).astype(np.float32)] * 3
 
 
+SIZES = "The three sizes and their logarithms"
 NETWORKS: Registry[NetworkKind] = Registry("recommender network")
-NETWORKS.register("adaptnet")(NetworkKind(_embeddings))
-NETWORKS.register("terms")(NetworkKind(_terms, straight=True))
-NETWORKS.register("mlp-a")(NetworkKind(_sizes, (128,)))
-NETWORKS.register("mlp-b")(NetworkKind(_sizes, (256, 128)))
-NETWORKS.register("mlp-c")(NetworkKind(_sizes, (256, 256, 128)))
-NETWORKS.register("mlp-d")(NetworkKind(_sizes, (512, 256, 128, 64)))
+NETWORKS.register("adaptnet")(NetworkKind("Learnt embeddings of the three sizes, as published", _embeddings))
+NETWORKS.register("terms")(NetworkKind("Figures that are known of each axis", _terms, straight=True))
+NETWORKS.register("mlp-a")(NetworkKind(SIZES, _sizes, (128,)))
+NETWORKS.register("mlp-b")(NetworkKind(SIZES, _sizes, (256, 128)))
+NETWORKS.register("mlp-c")(NetworkKind(SIZES, _sizes, (256, 256, 128)))
+NETWORKS.register("mlp-d")(NetworkKind(SIZES, _sizes, (512, 256, 128, 64)))
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """How far a network is trusted: its first guesses are scored, and more is done where these may be poor.
+
+    Parameters
+    ----------
+    top
+        Guesses that are scored.
+    within
+        All configurations are looked at where the best guess may take longer than the best by more than this share:
+        where it does than `Choices.least`.
+    """
+
+    top: int = TOP
+    within: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise InputError("top", "must be at least 1", self.top)
+        if not 0 <= self.within:
+            raise InputError("within", "must be a share that is not negative", self.within)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a recommender tells of ``p`` products.
+
+    Parameters
+    ----------
+    classes
+        Of each.
+    sure
+        How likely it is as good as the best.
+    searched
+        Whether all configurations were looked at, as the guesses were too poor.
+    """
+
+    classes: Whole
+    sure: Floats
+    searched: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +123,11 @@ class Recommender:
     choices: Choices
     about: dict[str, Any]
 
-    def advise(self, products: Whole, top: int = 1) -> tuple[Whole, Floats]:
-        """Return the class of each product ``(p)``, and how sure it is.
+    def advise(self, products: Whole, fallback: Fallback | None = None) -> Told:
+        """Return what the network tells of products ``(p, 3)``, at its word or with a fallback.
 
-        With a ``top`` above 1, the best of as many, which are scored; it is sure of the best being among them.
+        With one, no advice takes longer than the best by more than the share it admits. It is sure of what takes no
+        longer than `Choices.least`, and else as sure as the network is that the best is among the guesses.
 
         Raises
         ------
@@ -93,14 +139,29 @@ class Recommender:
                              products[(products > LARGEST).any(axis=1) | (products < 1).any(axis=1)][0].tolist(),
                              "Ask without --model: the exact path takes any")
         told = self.classifier.probabilities(products - 1)
-        top = min(top, told.shape[1])
+        top = 1 if fallback is None else min(fallback.top, told.shape[1])
         first = np.argsort(-told, axis=1, kind="stable")[:, :top]
         sure = np.take_along_axis(told, first, axis=1).sum(axis=1).clip(0, 1)
         found = np.sort(self.classes[first], axis=1)
-        if top > 1:
-            best = self.choices.cycles(products, found).argmin(axis=1)
-            return found[np.arange(len(found)), best], sure
-        return found[:, 0], sure
+        searched = np.zeros(len(products), dtype=np.bool_)
+        if fallback is None:
+            return Told(found[:, 0], sure, searched)
+        cycles, least = self.choices.cycles(products, found), self.choices.least(products)
+        classes, cost = found[np.arange(len(found)), cycles.argmin(axis=1)], cycles.min(axis=1)
+        searched = cost > least * (1 + fallback.within)
+        if searched.any():
+            classes[searched] = self.choices.best(products[searched]).classes
+        sure[searched | (cost == least)] = 1
+        return Told(classes, sure, searched)
+
+    def judged(self, known: LabelledProducts, fallback: Fallback | None = None) -> Score:
+        """Return how it does on labelled products, and how long it takes."""
+        began = time.process_time()
+        told = self.advise(known.products, fallback)
+        spent = time.process_time() - began
+        name = str(self.about["network"]) + ("" if fallback is None else f", top {fallback.top} scored")
+        return replace(score(name, self.choices, known, told.classes), searched=float(told.searched.mean()),
+                       microseconds=1e6 * spent / len(known.products))
 
     def save(self, path: Path) -> None:
         """Write it with the mark of its choices."""

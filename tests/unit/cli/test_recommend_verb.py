@@ -21,10 +21,18 @@ def test_a_network_is_advised_layer_by_layer(tilewright, tmp_path):
     (["alexnet", "--model", "nosuch.pt"], "model"), (["alexnet", "--fallback"], "fallback"),
     (["matmul:M=0,N=4,K=4"], "M"), (["alexnet", "--space", "whole"], "space"),
     (["einsum:ij,jk,kl->il:i=4,j=4,k=4,l=4"], "two operands"), (["alexnet", "--objective", "area"], "objective"),
-    (["alexnet", "--arch", "0"], "positive")])
+    (["alexnet", "--arch", "0"], "positive"), (["alexnet", "--within", "-0.1"], "within"),
+    (["alexnet", "--top", "0"], "top"), (["alexnet", "--layers", "nosuch"], "nosuch")])
 def test_wrong_input_is_one_message(tilewright, words, told):
     done = tilewright("recommend", *words)
     assert done.code == 2 and told in done.err and "Traceback" not in done.err
+
+
+def test_what_recommends_is_listed(tilewright):
+    told = tilewright("list", "recommenders")
+    assert told.code == 0
+    for name in ("exact", "adaptnet", "terms", "mlp-d", "svc", "xgboost", "memory", "neighbours"):
+        assert name in told.out
 
 
 @pytest.mark.parametrize(("words", "told"), [

@@ -55,6 +55,24 @@ def test_advice_is_never_below_the_bound_nor_outside_of_its_space():
         assert (one.source, one.confidence) == ("exact", 1.0)
 
 
+EFFECTS = [PartitionEffects(), PartitionEffects(bypass=True, summation="banks"),
+           PartitionEffects(summation="tree", ports=True, collation=True, dram="replicated")]
+
+
+@pytest.mark.parametrize("space", ["published", "realisable", "planar"])
+@pytest.mark.parametrize("effects", EFFECTS)
+def test_no_configuration_takes_less_than_the_smallest_of_its_family(space, effects):
+    """The least of a space is that of all its configurations where runs are stall-free, and below it elsewhere."""
+    choices = Choices(ReconfigurableArray(2**9), space, effects)
+    products = np.exp(np.random.default_rng(7).random((200, 3)) * np.log(3_000)).astype(np.int64)
+    best, least = choices.best(products).cycles, choices.least(products)
+    assert (least >= choices.bound(products)).all()
+    if effects == EFFECTS[0]:
+        assert np.array_equal(least, best)
+    else:
+        assert (least <= best).all() and (least < best).any()
+
+
 @pytest.mark.slow
 def test_exact_advice_in_a_batch_takes_less_than_thirty_microseconds_a_product():
     choices = Choices(ReconfigurableArray(2**14))

@@ -14,6 +14,7 @@ from tilewright.recommendation import (
     BASELINES,
     Choices,
     Drawn,
+    Fallback,
     advise,
     label,
     load_recommender,
@@ -37,21 +38,33 @@ def trained(known):
 
 def test_it_beats_the_fixed_class_and_scoring_its_first_guesses_beats_it(known, trained):
     unseen = known.parts[1]
-    alone = score("terms", CHOICES, unseen, trained.recommender.advise(unseen.products)[0])
-    scored = score("top", CHOICES, unseen, trained.recommender.advise(unseen.products, 8)[0])
+    alone, scored = (trained.recommender.judged(unseen, fallback) for fallback in (None, Fallback(8, np.inf)))
     fixed = score("fixed", CHOICES, unseen, np.full(len(unseen.products), np.bincount(known.classes).argmax()))
     assert alone.same_cycles > 4 * fixed.same_cycles and alone.mean_share > 0.99
     assert scored.same_cycles > 0.9 and scored.same_cycles > alone.same_cycles
-    assert scored.worst_share >= alone.worst_share
-    sure = trained.recommender.advise(unseen.products, 8)[1]
-    assert (sure >= trained.recommender.advise(unseen.products)[1] - 1e-6).all() and sure.max() <= 1
+    assert scored.worst_share >= alone.worst_share and scored.searched == alone.searched == 0
+    assert (alone.adviser, scored.adviser) == ("terms", "terms, top 8 scored") and scored.microseconds > 0
+    sure = trained.recommender.advise(unseen.products, Fallback(8, np.inf)).sure
+    assert (sure >= trained.recommender.advise(unseen.products).sure - 1e-6).all() and sure.max() <= 1
+
+
+@pytest.mark.parametrize("within", [0.0, 0.002, 0.05])
+def test_advice_with_a_fallback_is_never_worse_than_asked_and_searches_where_guesses_are_poor(known, trained, within):
+    unseen = known.parts[1]
+    told = trained.recommender.advise(unseen.products, Fallback(2, within))
+    regret = CHOICES.cycles(unseen.products, told.classes[:, None])[:, 0] / unseen.cycles - 1
+    guesses = trained.recommender.advise(unseen.products, Fallback(2, np.inf))
+    poor = CHOICES.cycles(unseen.products, guesses.classes[:, None])[:, 0] > unseen.cycles * (1 + within)
+    assert regret.max() <= within and poor.any() == (within < 0.02) and not poor.all()
+    assert np.array_equal(told.searched, poor) and (regret[poor] == 0).all()
+    assert (told.sure[regret == 0] == 1).all() and (told.sure[regret > 0] < 1).all()
 
 
 def test_a_file_gives_the_same_advice_and_is_refused_for_other_choices(trained, tmp_path):
     trained.recommender.save(tmp_path / "net.pt")
     read = load_recommender(tmp_path / "net.pt", CHOICES)
     products = np.array([[100, 200, 300], [9999, 1, 10_000]])
-    assert np.array_equal(read.advise(products)[0], trained.recommender.advise(products)[0])
+    assert np.array_equal(read.advise(products).classes, trained.recommender.advise(products).classes)
     for other in (Choices(CHOICES.array, "realisable"), Choices(ReconfigurableArray(2**10), "published")):
         with pytest.raises(InputError, match="same rules"):
             load_recommender(tmp_path / "net.pt", other)
@@ -62,9 +75,16 @@ def test_a_file_gives_the_same_advice_and_is_refused_for_other_choices(trained, 
 def test_sizes_beyond_the_model_are_refused_by_it_and_answered_exactly(trained):
     with pytest.raises(InputError, match="10,000"):
         trained.recommender.advise(np.array([[1, 1, 10_001]]))
-    within, beyond = advise(np.array([[50, 60, 70], [50, 60, 10_001]]), CHOICES, trained.recommender, 8)
+    products = np.array([[50, 60, 70], [50, 60, 10_001]])
+    within, beyond = advise(products, CHOICES, trained.recommender, Fallback(8, np.inf))
     assert within.source == "model, top 8 scored" and within.cost_cycles >= within.best_cycles
     assert beyond.source.startswith("exact: ") and beyond.regret == 0 and beyond.confidence == 1
+    alone, _ = advise(np.array([[50, 60, 70], [50, 60, 71]]), CHOICES, trained.recommender)
+    assert alone.source == "model"
+    products = np.random.default_rng(5).integers(1, 10_001, (100, 3))
+    told = advise(products, CHOICES, trained.recommender, Fallback(1, 0.0))
+    assert {each.source for each in told} == {"exact: the model's top 1 may be poor", "model, top 1 scored"}
+    assert all(each.regret == 0 for each in told)
 
 
 @pytest.mark.parametrize("name", list(BASELINES))
