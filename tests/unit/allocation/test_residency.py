@@ -42,6 +42,7 @@ from tilewright.allocation import (
     ResidentTensor as Held,
 )
 from tilewright.allocation.addresses import settled
+from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.solvers import RULES
 from tilewright.base import InputError
 from tilewright.workload import tensor_graph, zoo
@@ -105,6 +106,19 @@ def test_all_plans_are_carried_out_and_none_is_below_a_bound():
 @pytest.mark.slow
 def test_all_plans_are_carried_out_on_many():
     check_solvers(2_500, 11, QUICK)
+
+
+def test_every_plan_of_addresses_given_as_tensors_come_holds_and_they_save_most_of_what_can_be():
+    spent = dict.fromkeys(("online", "exact", "naive"), 0.0)
+    for problem in drawn(7, 60, most_steps=12):
+        prices = Prices(problem, ("bytes",))
+        for plan in OnlineRun(problem, prices).plans():
+            search = PlanSearch(problem, prices)
+            search.take("online", *plan)
+            assert verify(recorded(search)) == ()
+        for name in spent:
+            spent[name] += prices.first(solved(problem, name).score) - prices.first(prices.compulsory)
+    assert spent["online"] - spent["exact"] < 0.2 * (spent["naive"] - spent["exact"])
 
 
 def test_programs_agree_with_exact():
