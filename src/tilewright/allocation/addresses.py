@@ -92,7 +92,7 @@ class _Settling:
     def _leave(self, at: int, pad: int, tensor: int) -> list[Stay]:
         """Cut what stays of a tensor around a step; return what must come to it again."""
         low, gone = self.here[pad].pop(tensor)
-        if gone.first == at:
+        if gone.first == at and tensor in self.problem.steps[at].touches:
             return [gone]
         uses = [use for use in self.problem.touches[tensor] if gone.first <= use <= gone.last]
         before, after = [use for use in uses if use < at], [use for use in uses if use >= at]

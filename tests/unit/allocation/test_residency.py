@@ -18,6 +18,7 @@ from tilewright.allocation import (
     PlanSearch,
     Prices,
     ResidencyProblem,
+    Stay,
     best_order,
     best_sets,
     capacity_bound,
@@ -106,6 +107,18 @@ def test_all_plans_are_carried_out_and_none_is_below_a_bound():
 @pytest.mark.slow
 def test_all_plans_are_carried_out_on_many():
     check_solvers(2_500, 11, QUICK)
+
+
+def test_what_came_to_wait_and_leaves_in_the_same_step_comes_again_at_its_next_use():
+    tensors = Held("x", 6, outside=True), Held("y", 5, outside=True)
+    steps = [Op(str(at), reads, ()) for at, reads in enumerate([(0,), (1,), (0,)])]
+    problem = ResidencyProblem("waits", tuple(steps), tensors, read_pads("1x10B"))
+    stays = Stay(0, 0, 0, 0, "load"), Stay(0, 0, 1, 2, "load"), Stay(1, 0, 1, 1, "load")
+    found = settled(problem, stays)
+    assert found is not None
+    search = PlanSearch(problem, Prices(problem, ("bytes",)))
+    search.take("settled", *found)
+    assert verify(recorded(search)) == ()
 
 
 def test_every_plan_of_addresses_given_as_tensors_come_holds_and_they_save_most_of_what_can_be():
