@@ -108,7 +108,7 @@ def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, wor
     return True
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(nogil=True, error_model="numpy")
 def run(starts, tensors, following, allowed, rooms, tops, value, far, power):
     """Return for each touch its scratchpad, its address, and whether it was there since the touch before.
 
