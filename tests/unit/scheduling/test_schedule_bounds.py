@@ -14,9 +14,12 @@ from tilewright.scheduling import (
     AnalysisTable,
     PlanGenomes,
     ScheduleProblem,
+    schedule,
     schedule_bound,
     simulate,
+    timeline,
 )
+from tilewright.scheduling.moments import moment_bound
 
 
 def every_plan(asked):
@@ -110,3 +113,48 @@ def test_bounds_of_slowdown_and_deadlines():
     assert schedule_bound(late).value == 1
     mixed = problem([(1, 0), (1, 0), (1, 0), (1000, 0)], 1, objective="slowdown")
     assert schedule_bound(mixed).value == pytest.approx(1.5)  # the quick ones among themselves
+
+
+def moments_of(asked, plans):
+    """Return the bound over moments, begun from the best of some plans."""
+    best = int(simulate(asked, plans).makespan_cycles.argmin())
+    return moment_bound(asked, timeline(asked, plans.take(slice(best, best + 1))))
+
+
+def test_no_plan_is_below_the_bound_over_moments_however_bandwidth_is_shared():
+    rng, near, better = np.random.default_rng(8), [], 0
+    for case in range(60):
+        free = {"before": np.empty((0, 2), dtype=np.int64), "release": np.zeros(0)} if case % 3 else {}
+        asked = random_problem(rng, 4, **free)
+        plans, plain = every_plan(asked), schedule_bound(asked).value
+        bound = moments_of(replace(asked, sharing=SHARINGS[case % 2]), plans)
+        least = min(float(simulate(replace(asked, sharing=sharing), plans).makespan_cycles.min())
+                    for sharing in SHARINGS)
+        assert bound <= least * (1 + 1e-9)
+        near.append(bound / least)
+        better += bound > plain * 1.001
+    assert np.median(near) > 0.9 and better >= 1
+
+
+def test_moments_know_that_a_core_waits_while_others_draw():
+    """One core has a job of 10 cycles and 2 bytes; the other one of 5 cycles and 5 bytes, and one of 5 without.
+
+    Cores are busy for 10 cycles, and bytes take 7. But of the 5 cycles of the second, those beside the first are
+    slowed: 4 / 5 of it is done in 5 cycles, the rest in one more, and nothing does better than 11.
+    """
+    cycles = np.array([[10, np.inf], [np.inf, 5], [np.inf, 5]])[:, :, None]
+    traffic = np.where(np.isfinite(cycles), np.array([2.0, 5.0, 0.0])[:, None, None], np.inf)
+    fits = np.isfinite(cycles[:, :, 0]).astype(np.int64)
+    asked = ScheduleProblem(AnalysisTable(cycles, traffic, cycles, fits), np.arange(3), 1.0, sharing="max-min")
+    assert schedule_bound(asked).value == pytest.approx(10)
+    order = PlanGenomes(np.array([[0, 1, 1]]), np.array([[0.0, 1.0, 0.0]]), np.zeros((1, 3), dtype=np.int64))
+    assert moments_of(asked, order) == pytest.approx(11, rel=1e-3)
+    found = schedule(asked, "auto", samples=200)
+    assert found.score == pytest.approx(11) and found.gap < 1e-3
+
+
+def test_a_job_is_not_on_two_cores_at_a_moment():
+    asked = problem([(10, 0), (10, 0), (10, 0)], 1)
+    assert moments_of(asked, every_plan(asked)) == pytest.approx(15, rel=1e-3)  # of three, one may move
+    asked = problem([(10, 0), (1, 0)], 1)
+    assert moments_of(asked, every_plan(asked)) == pytest.approx(10, rel=1e-3)

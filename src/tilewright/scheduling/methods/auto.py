@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from tilewright.base import share
 from tilewright.scheduling.bounds import Relaxation
 from tilewright.scheduling.methods.lists import ListOptions, as_plan, list_plans
 from tilewright.scheduling.methods.magma import Breeding, magma_options
+from tilewright.scheduling.moments import moment_bound
 from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem
 from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
-from tilewright.scheduling.simulation import tables
+from tilewright.scheduling.simulation import tables, timeline
 from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
 
 HUNGRY = 0.6
@@ -21,6 +23,11 @@ SCARCE = 0.1
 """What part of a bound the bandwidth holds at least for that to be tried."""
 LEVELS = (0.8, 1.0, 1.3, 2.0)
 """Times the bandwidth, what the cores of suggested plans ask for together."""
+WORTH = 0.002
+"""By what share a plan is above its bound at least for a better bound to be looked for."""
+FEW, MANY, LONG, STEPS = 2, 8, 50_000, 10_000_000
+"""Plans that are changed side by side where there is time for less than so many plans, and for more; and about how many
+jobs of plans are simulated in a second."""
 MOST_SECONDS = 60.0
 """For an integer program where only samples limit the run: its branches end it long before."""
 
@@ -29,8 +36,8 @@ MOST_SECONDS = 60.0
 class ScheduleAutoOptions(MapperOptions):
     """Options of ``auto``."""
 
-    chains: Annotated[Count, "Plans that are changed side by side; of more than two the worst gives way to a child of "
-                             "the best, each round."] = 2
+    chains: Annotated[Natural, "Plans that are changed side by side; of more than two the worst gives way to a child "
+                               "of the best, each round. 0: 2, and 8 where there is time for 50,000 plans."] = 0
     round: Annotated[Count, "Changes of each before they are compared."] = 100
     branches: Annotated[Natural, "Of the integer program that suggests assignments; 0 leaves it out."] = 200
     patience: Annotated[Share, "By what share a change may make a plan worse, at the beginning; it falls to nothing "
@@ -50,6 +57,18 @@ class ScheduleAuto(Resumable):
                                  self.rng)
         self.plans, self.scores, self.begun = session.problem.drawn(self.rng, 0), np.empty(0), False
 
+    @property
+    def chains(self) -> int:
+        """How many plans are changed side by side."""
+        time = inf if self.session.seconds is None else self.session.seconds * STEPS / self.session.problem.jobs
+        plans = min(time, inf if self.session.samples is None else self.session.samples)
+        return self.options.chains or (MANY if plans >= LONG else FEW)
+
+    @property
+    def _seconds(self) -> float:
+        """For an integer program, or a bound."""
+        return MOST_SECONDS if self.session.seconds is None else 0.15 * self.session.seconds
+
     def step(self) -> None:
         """Score what is suggested; from then on change the plans for a round."""
         if not self.begun:
@@ -68,21 +87,24 @@ class ScheduleAuto(Resumable):
 
     def _begin(self) -> None:
         """Score lists and assignments, and what the run begins from; keep the best of them."""
-        problem = self.session.problem
+        session, problem = self.session, self.session.problem
         plans = PlanGenomes(*(np.concatenate(genes) for genes in zip(*(
             (plan.core, plan.priority, plan.option) for plan in self._suggested()), strict=True)))
-        if self.session.warm is not None:
-            plans = problem.mended(self.session.warm.take(slice(self.options.chains))).joined(plans)
-        scores = self.session.score(plans)
-        best = np.argsort(scores, kind="stable")[:self.options.chains]
+        if session.warm is not None:
+            plans = problem.mended(session.warm.take(slice(self.chains))).joined(plans)
+        scores = session.score(plans)
+        best = np.argsort(scores, kind="stable")[:self.chains]
         self.plans, self.scores = plans.take(best), scores[best]
+        if problem.objective == "makespan" and session.least * (1 + WORTH) < session.value < inf:
+            floor = moment_bound(problem, timeline(problem, session.best), session.least, self._seconds)
+            session.floor = max(session.floor, floor)
 
     def _suggested(self) -> Iterator[PlanGenomes]:
         problem = self.session.problem
         if self.options.branches:
             yield from self._assigned()
         yield from list_plans(problem, ListOptions())
-        yield problem.drawn(self.rng, self.options.chains)
+        yield problem.drawn(self.rng, self.chains)
 
     def _assigned(self) -> Iterator[PlanGenomes]:
         """Yield plans of whole splits of the jobs, in some orders; what the first proves raises the bound.
@@ -96,11 +118,10 @@ class ScheduleAuto(Resumable):
         filler = int(need[:, :, 0].sum(axis=0).argmax())
         filling = need <= 1.0
         filling[:, filler] = need[:, filler] >= HUNGRY
-        seconds = MOST_SECONDS if session.seconds is None else 0.15 * session.seconds
         scarce = session.bound.shares.get("bandwidth", 0.0) > SCARCE and filling[:, filler].any()
         for usable in (None, filling) if scarce else (None,):
             relaxation = Relaxation(problem, apart=True, usable=usable)
-            chosen, bound = relaxation.assign(seconds, nodes=self.options.branches)
+            chosen, bound = relaxation.assign(self._seconds, nodes=self.options.branches)
             if problem.objective == "makespan" and usable is None:
                 session.floor = max(session.floor, bound)
             if len(chosen):
