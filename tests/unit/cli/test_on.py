@@ -10,14 +10,14 @@ def found(place):
 
 
 def test_layers_are_mapped_alike_in_processes_and_taken_up_there(tilewright, machine, tmp_path):
-    words = ("map", "ncf", "-a", machine, "--no-store", "-m", "gamma")
-    elsewhere = ("--on", "processes", "--workers", "1", "--checkpoint", "kept")
-    assert tilewright(*words, "-b", "600", "--json", "near.json").code == 0
-    assert tilewright(*words, "-b", "300", *elsewhere, "--json", "first.json").code == 0
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 4
-    assert tilewright(*words, "-b", "600", *elsewhere, "--resume", "--json", "far.json").code == 0
-    assert found(tmp_path / "far.json") == found(tmp_path / "near.json")
-    record = open_run(tmp_path / "far.json").record
+    words = ("map", "ncf", "-a", machine, "--no-store", "-m", "gamma", "--workers", "1")
+    for on in ("threads", "processes"):
+        there = (*words, "--on", on, "--checkpoint", f"kept-{on}")
+        assert tilewright(*there, "-b", "300", "--json", "first.json").code == 0
+        assert len(list((tmp_path / f"kept-{on}").glob("*.npz"))) == 4
+        assert tilewright(*there, "-b", "600", "--resume", "--json", f"{on}.json").code == 0
+    assert found(tmp_path / "processes.json") == found(tmp_path / "threads.json")
+    record = open_run(tmp_path / "processes.json").record
     assert [layer.search.samples for layer in record.layers] == [600] * 4
     assert "--on" not in record.request.command
 

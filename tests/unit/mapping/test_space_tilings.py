@@ -1,6 +1,6 @@
 """Spaces of every tiling and constraint against brute force by the definitions, and what mappers propose in them."""
 
-from itertools import pairwise, permutations, product
+from itertools import compress, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -150,16 +150,6 @@ def orders_of(space, name, loops):
     return found
 
 
-def key(space, steps, ranks):
-    """Return steps and, at every memory, the loops that run more than once, outermost first."""
-    sizes = np.array(list(space.operator.sizes.values()))
-    loops = np.vstack([sizes[None], steps[:-1]]) > steps
-    names = list(space.operator.sizes)
-    orders = tuple(tuple(names[d] for d in np.argsort(ranks[s]) if loops[s, d])
-                   for s, slot in enumerate(space.layout.slots) if slot.axis == "T")
-    return steps.astype(int).tobytes(), orders
-
-
 def expected_keys(space, tilings):
     sizes = np.array(list(space.operator.sizes.values()))
     names = list(space.operator.sizes)
@@ -173,7 +163,15 @@ def expected_keys(space, tilings):
 
 
 def keys(space, batch):
-    return [key(space, batch.steps[:, :, b], batch.ranks[:, :, b]) for b in range(len(batch))]
+    """Return, of each mapping, its steps and, at every memory, the loops that run more than once, outermost first."""
+    steps, names = np.moveaxis(batch.steps, 2, 0).astype(int), np.array([*space.operator.sizes])
+    sizes = np.array(list(space.operator.sizes.values()))
+    loops = np.concatenate([np.broadcast_to(sizes, (len(batch), 1, len(names))), steps[:, :-1]], axis=1) > steps
+    temporal = [s for s, slot in enumerate(space.layout.slots) if slot.axis == "T"]
+    turns = np.moveaxis(batch.ranks, 2, 0)[:, temporal].argsort(2)
+    named, run = names[turns].tolist(), np.take_along_axis(loops[:, temporal], turns, 2).tolist()
+    return [(own.tobytes(), tuple(tuple(compress(*memory)) for memory in zip(orders, runs, strict=True)))
+            for own, orders, runs in zip(steps, named, run, strict=True)]
 
 
 def make(name, tiling, constraints, sizes=SIZES):

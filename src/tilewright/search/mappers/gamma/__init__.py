@@ -90,7 +90,7 @@ class GammaMapper(Resumable):
 
     def __init__(self, task: Task) -> None:
         self.space = task.space
-        self.threads, self.timed = task.threads, task.seconds is not None
+        self.threads = task.threads
         self.options = read_options(GammaOptions, task.options, "gamma")
         self.rates = self.options.rates()
         self.start = None if task.start is None else task.start.take(slice(0, self.options.population))
@@ -123,8 +123,7 @@ class GammaMapper(Resumable):
         if start is not None:  # these are the parents of the first generation of every island
             self.steps[..., :len(start)], self.ranks[..., :len(start)] = start.steps, start.ranks
             self.places[:, :len(start)] = np.arange(len(start))
-        wanted = min(most, len(batch)) if self.timed else len(batch)
-        share(partial(self._breed_all, batch, wanted), range(HALVES), min(self.threads, HALVES))
+        share(partial(self._breed_all, batch, min(most, len(batch))), range(HALVES), min(self.threads, HALVES))
         if start is not None:  # and proposed in place of the first children
             batch.steps[:, :, :len(start)], batch.ranks[:, :, :len(start)] = start.steps, start.ranks
         return batch if most >= len(batch) else batch.take(slice(0, most))
