@@ -10,8 +10,9 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
 from tilewright.search import Budget, Objective, Watch, search
+from tilewright.search.mappers.exact.chains import chains_of
 from tilewright.search.mappers.exact.orders import Orders
-from tilewright.search.mappers.exact.tables import Tables, chains_of
+from tilewright.search.mappers.exact.tables import Tables
 from tilewright.search.objective import Scorer
 from tilewright.workload import ROLES, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
 
@@ -175,7 +176,7 @@ def test_orders_that_can_be_best_are_few_and_of_the_space():
     space = MapSpace(operator, EYERISS, "perfect")
     tables = Tables.of(space, Objective.parse("edp"))
     rng = np.random.default_rng(0)
-    found = np.array([[rng.integers(*tables.starts[d:d + 2]) for d in range(len(tables.dims))] for _ in range(50)])
+    found = np.array([[rng.integers(*tables.starts[d:d + 2]) for d in range(len(tables.chains))] for _ in range(50)])
     every = (1 << len(tables.kinds)) - 1
     batch = Orders(tables).batches(found, np.full(50, every))
     assert 50 <= len(batch) < 50 * 81

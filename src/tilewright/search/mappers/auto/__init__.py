@@ -27,8 +27,6 @@ FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
-HEADS_PER_SAMPLE = 20
-"""Before that, choices for the first dimensions that it lists for every mapping bred."""
 
 
 @dataclass(frozen=True)
@@ -117,15 +115,11 @@ class AutoMapper(Resumable):
         if self.bred < self.options.prove or self._proof is None:
             return self.gamma
         proof = self._proof
-        if self.proof is None:
-            sizes = [len(chains) for chains in proof.tables.chains[:2]]
-            if int(np.prod(sizes)) > HEADS_PER_SAMPLE * self.bred:
-                return self.gamma
-            self.proof = proof
+        self.proof = proof
         if self.best < proof.best:
             proof.best, proof.best_mapping = self.best, self.best_mapping
         waits = len(proof.kept) or proof.ended
-        return proof if waits or not len(proof.at) or proof.at[-1] < NODES_PER_SAMPLE * self.bred else self.gamma
+        return proof if waits or proof.looked < NODES_PER_SAMPLE * self.bred else self.gamma
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Learn the scores; the lowest is what a proof has to beat."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Fanout
 from tilewright.mapping import MapSpace
+from tilewright.search.mappers.exact.chains import Chains, slot_around
 from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Arrays, Tables
 from tilewright.search.objective import Objective
 
@@ -71,12 +72,13 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     sizes = space.arrays.sizes
     active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.array([0])
     slots = space.layout.shape[0]
-    resting = tuple(np.ones((1, slots), dtype=np.int64) for _ in active)
-    tables = Tables(space, objective or Objective.parse("power"), tuple(active.tolist()), resting)
+    resting = np.ones((1, slots), dtype=np.int64)
+    tables = Tables(space, objective or Objective.parse("power"), tuple(
+        Chains(space, (place,), (resting,)) for place in active.tolist()))
     given, operator = tables.arrays, space.operator
     memories, fanouts, _, tensors, *_ = given.shape
     own = np.array([[tables.slots[memory.name][0] for memory in tables.memories],
-                    [tables.around(memory) for memory in tables.memories]])
+                    [slot_around(space, memory) for memory in tables.memories]])
     lanes_of = np.array([(tables.slots[fanout.name][0], tables.slots[fanout.name][-1] + 1)
                          for fanout in tables.accelerator.fanouts], dtype=np.int64).reshape(-1, 2).T
     unused = given.unused

@@ -22,7 +22,7 @@ from tilewright.search.mappers.gamma import GammaMapper
 from tilewright.search.objective import ILLEGAL, Objective
 from tilewright.workload import matmul
 
-MOST_HEADS = 2_000_000
+MOST_HEADS = 20_000_000
 FOUND = 2048
 
 
@@ -46,7 +46,7 @@ class ExactMapper(Resumable):
 
     takes_start = True
     changing = ("gamma", "given", "best", "best_mapping", "kept", "heads", "bounds", "top", "at", "ended",
-                "covers_space")
+                "covers_space", "listed")
 
     def __init__(self, task: Task) -> None:
         self.options = read_options(ExactOptions, task.options, "exact")
@@ -58,7 +58,7 @@ class ExactMapper(Resumable):
         self.best_mapping = task.space.empty(0)
         self.heads = np.zeros((0, 2), dtype=np.int64)
         self.bounds = np.zeros(0)
-        self.top, self.at = 0, np.zeros(0, dtype=np.int64)
+        self.top, self.listed, self.at = 0, 0, np.zeros(0, dtype=np.int64)
         self.ended = self.covers_space = False
         _compile_once()
 
@@ -77,7 +77,7 @@ class ExactMapper(Resumable):
     @property
     def provable(self) -> bool:
         """Whether there are choices, all can be listed, and the objective be bound."""
-        return self._tables is not None and bool(self._tables.dims) and len(self._tables.arrays.terms) > 0
+        return self._tables is not None and bool(self._tables.chains) and len(self._tables.arrays.terms) > 0
 
     @cached_property
     def tables(self) -> "Tables":
@@ -135,17 +135,18 @@ class ExactMapper(Resumable):
         """Look at more partial mappings; keep the mappings of those that are complete."""
         from tilewright.search.mappers.exact import kernels as compiled  # noqa: PLC0415  (Numba loads late)
 
-        tables, dims = self.tables, len(self.tables.dims)
+        tables, dims = self.tables, len(self.tables.chains)
         if not dims:
             self.kept = self.task.space.empty(1)
             self._end(True)
             self.kept.ranks[:] = np.arange(self.kept.ranks.shape[1], dtype=np.int8)[None, :, None]
             return
         shape = tables.arrays.shape
-        work = np.zeros((3 * shape.memories + shape.fanouts + 2, max(dims, 4, *shape)))
+        work = np.zeros((4 * shape.memories + shape.fanouts + 2, max(dims, 4, *shape)))
         x = np.zeros(2 * len(tables.arrays.edges))
         if not len(self.at):
-            self._open(work, x)
+            self._list(work, x)
+            return
         found = np.zeros((FOUND, dims), dtype=np.int64)
         reach = np.zeros(FOUND, dtype=np.int64)
         count = compiled.descend(tables.arrays, tables.starts, self.top, self.heads, self.bounds, self._cut, self.at,
@@ -161,21 +162,34 @@ class ExactMapper(Resumable):
         """Take note of whether nothing is left that could score lower, unless within a gap that was allowed."""
         self.ended, self.covers_space = ended, ended and self.options.gap == 0
 
-    def _open(self, work: NDArray[np.float64], x: NDArray[np.float64]) -> None:
-        """List the choices for the first dimensions by their bounds."""
+    @property
+    def looked(self) -> int:
+        """How many partial mappings have been looked at."""
+        each = len(self.tables.chains[1]) if self.top == 2 else 1
+        return self.listed * each + int(self.at[-1:].sum())
+
+    def _list(self, work: NDArray[np.float64], x: NDArray[np.float64]) -> None:
+        """List more of the choices for the first dimensions, and when these are all, in the order of their bounds."""
         from tilewright.search.mappers.exact import kernels as compiled  # noqa: PLC0415  (Numba loads late)
 
         tables = self.tables
-        sizes = [len(chains) for chains in tables.chains[:2]]
-        self.top = 2 if len(sizes) == 2 and sizes[0] * sizes[1] <= MOST_HEADS else 1
-        heads = np.zeros((int(np.prod(sizes[:self.top])), 2), dtype=np.int64)
-        bounds = np.zeros(len(heads))
-        chosen = np.zeros(len(tables.dims) + 1, dtype=np.int64)
-        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, chosen, heads, bounds)
-        order = np.argsort(bounds[:count], kind="stable")
-        self.heads, self.bounds = heads[:count][order], bounds[:count][order]
-        self.at = np.zeros(len(tables.dims) + 4, dtype=np.int64)
-        self.at[0] = -1
+        first, others = len(tables.chains[0]), len(tables.chains[1]) if len(tables.chains) > 1 else 0
+        self.top = 2 if 0 < first * others <= MOST_HEADS else 1
+        each = others if self.top == 2 else 1
+        last = min(first, self.listed + max(1, self.options.nodes // each))
+        most = (last - self.listed) * each
+        heads, bounds, at = np.zeros((most, 2), dtype=np.int64), np.zeros(most), np.zeros(
+            len(tables.chains) + 3, dtype=np.int64)
+        at[:2] = self.listed, last
+        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, at, heads, bounds)
+        self.heads = np.concatenate([self.heads, heads[:count]])
+        self.bounds = np.concatenate([self.bounds, bounds[:count]])
+        self.listed = last
+        if last == first:
+            order = np.argsort(self.bounds, kind="stable")
+            self.heads, self.bounds = self.heads[order], self.bounds[order]
+            self.at = np.zeros(len(tables.chains) + 4, dtype=np.int64)
+            self.at[0] = -1
 
 
 _COMPILED: list[bool] = []
@@ -189,4 +203,6 @@ def _compile_once() -> None:
     free = AccessEnergy(0.0, 0.0, 0.0, 0.0)
     machine = Accelerator("one", (Memory("M", ("inputs", "weights", "outputs"), free),))
     space = MapSpace(matmul("one", m=2, n=2, k=2), machine, "perfect")
-    ExactMapper(Task(space, np.random.default_rng(0)))._descend()
+    mapper = ExactMapper(Task(space, np.random.default_rng(0)))
+    while not len(mapper.kept):
+        mapper._descend()

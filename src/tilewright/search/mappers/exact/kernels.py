@@ -2,15 +2,16 @@
 
 ``feats`` ``(c, f)`` describes the chains of all dimensions, one row each, as `exact_tables.Tables` lays them out:
 pieces, counts in time, extents (of the tile, and outside the arrays around it) by memory, lanes by fan-out, counts by
-slot, and steps. Row by row the bound follows the counting rules exactly but for what sliding windows save; where
-dimensions are not decided yet, they are taken to lie wholly inside and to need no room.
+slot, steps, and counts in time once more. A bundle's row has the least of all its rows, but the most lanes and (at the
+first place) counts in time. Row by row the bound follows the counting rules exactly but for what sliding windows save;
+dimensions that are not decided yet are cut only where there is no room for them whole.
 """
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
 import numpy as np
 
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry, inlined
-from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
+from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, PARENT, TENSOR
 
 SLACK = 1 - 1e-9
 
@@ -49,12 +50,10 @@ def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
 @compiled
 def memories_fit(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
     """Whether tiles of the first ``depth`` dimensions' extents, everything else being 1, fit the memories."""
-    feats, shape, groups, bits = tables.features, tables.shape, tables.groups, tables.bits
-    memories, scratch, dims = shape.memories, shape.scratch, shape.dims
+    shape, groups, bits, scratch = tables.shape, tables.groups, tables.bits, tables.shape.scratch
     for g in range(len(groups)):
         m = np.int64(groups[g, 0])
-        for k in range(dims):
-            work[scratch, k] = feats[chosen[k], 2 * memories + m] if k < depth else 1.0
+        boxed(tables, chosen, depth, m, work)
         total = 0.0
         for t in range(shape.tensors):
             if bits[g, t] > 0:
@@ -101,6 +100,7 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
     """
     feats, unused, shape = tables.features, tables.unused, tables.shape
     memories, tensors, scratch = shape.memories, shape.tensors, shape.scratch
+    moving = 4 * memories + shape.fanouts + shape.slots + 1
     for m in range(memories):
         for t in range(tensors):
             pieces, counts, moves = 1.0, 1.0, 0.0
@@ -109,7 +109,7 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
                 if unused[k, t] != 0:
                     pieces *= row[m]
                     counts *= row[memories + m]
-                elif row[memories + m] > 1:
+                elif row[moving + m] > 1:
                     moves = 1.0
             work[m, t], work[memories + m, t], work[scratch + 1 + m, t] = pieces, counts, moves
     left = spread(tables, chosen, depth, work)
@@ -143,28 +143,87 @@ def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled
     return max(tables.words[t], tables.macs / shared)
 
 
+@inlined
+def boxed(tables: Compiled, chosen: Compiled, depth: Compiled, m: Compiled, work: Compiled) -> Compiled:
+    """Write the extents at memory ``m`` to the first spare row: those decided, else 1."""
+    for k in range(tables.shape.dims):
+        work[tables.shape.scratch, k] = tables.features[chosen[k], 2 * tables.shape.memories + m] if k < depth else 1.0
+
+
+@inlined
+def taken(tables: Compiled, g: Compiled, k: Compiled, work: Compiled) -> Compiled:
+    """Return the bits in room ``g`` of the tensors that use dimension ``k`` and of the others, of `boxed` extents."""
+    own, others = 0.0, 0.0
+    for t in range(tables.shape.tensors):
+        if tables.bits[g, t] > 0:
+            words = tables.bits[g, t] * words_of(tables.axes, tables.spans, t, work[tables.shape.scratch])
+            if tables.unused[k, t] == 0:
+                own += words
+            else:
+                others += words
+    return own, others
+
+
 @compiled
-def cross(tables: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Compiled:
-    """Write to ``x`` the least words that cross each boundary between memories under one kind of order."""
+def pieces(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Write by memory into how many pieces each dimension not decided falls at least, for want of room beside others.
+
+    Along windows that slide no room is told. What is cut at a memory is cut further in.
+    """
+    shape, groups = tables.shape, tables.groups
+    first = shape.scratch + 1 + shape.memories
+    work[first:first + shape.memories, depth:shape.dims] = 1.0
+    for g in range(len(groups)):
+        m = np.int64(groups[g, 0])
+        boxed(tables, chosen, depth, m, work)
+        for k in range(depth, shape.dims):
+            own, others = taken(tables, g, k, work)
+            if tables.plain[k] != 0 and own > 0.0:
+                extent = max(1.0, (groups[g, 1] - others) / own)
+                work[first + m, k] = max(work[first + m, k], np.ceil(tables.sizes[k] / extent * SLACK))
+    for inner in range(first + 1, first + shape.memories):
+        for k in range(depth, shape.dims):
+            work[inner, k] = max(work[inner, k], work[inner - 1, k])
+
+
+@compiled
+def again(tables: Compiled, depth: Compiled, work: Compiled, t: Compiled, m: Compiled) -> Compiled:
+    """Return into how many pieces the dimensions not decided that a tensor does not use fall at a memory, at least."""
+    found, first = 1.0, tables.shape.scratch + 1 + tables.shape.memories
+    for k in range(depth, tables.shape.dims):
+        if tables.unused[k, t] != 0:
+            found *= work[first + m, k]
+    return found
+
+
+@compiled
+def cross(tables: Compiled, depth: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Compiled:
+    """Write to ``x`` the least words that cross each boundary between memories under one kind of order.
+
+    Of dimensions not decided, the pieces count that lie outside all loops that may leave the tensor in place.
+    """
     shape, edges, share, kinds, words = tables.shape, tables.edges, tables.share, tables.kinds, tables.words
     memories, scratch, n = shape.memories, shape.scratch, len(edges)
     for b in range(n):
         t, child = edges[b, TENSOR], edges[b, CHILD]
         if child == memories:
             continue
-        still = 1.0
+        still, last = 1.0, child
         for s in range(child - 1, -1, -1):
             moves = work[scratch + 1 + s, t] != 0
             if not moves or kinds[kind, s, t] != 0:
                 still *= work[memories + s, t]
+                last = s
             if moves:
                 break
-        often = max(1.0, work[child, t] / still)
-        x[n + b] = words[t] * often
+        often, more = max(1.0, work[child, t] / still), again(tables, depth, work, t, last)
+        x[n + b] = words[t] * often * more
         for f in range(shape.fanouts):
             if share[b, f] != 0:
                 often /= work[2 * memories + f, t]
-        x[b] = words[t] * max(1.0, often)
+                if last > edges[b, PARENT]:
+                    more /= work[scratch, f]
+        x[b] = words[t] * max(1.0, often) * max(1.0, more)
 
 
 @inlined
@@ -203,17 +262,23 @@ def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Co
 def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, work: Compiled, x: Compiled) -> Compiled:
     """Return a lower bound on the score of all mappings that begin with ``chosen``, and which kinds of order may reach.
 
-    Kinds of order, one for each memory but the innermost, say which tensors its innermost loops leave in place.
+    Kinds of order, one for each memory but the innermost, say which tensors its innermost loops leave in place. Of the
+    last of them all rest at once: if that is not below ``cut``, no more is told.
     """
     edges, n = tables.edges, len(tables.edges)
+    if depth < tables.shape.dims:
+        pieces(tables, chosen, depth, work)
     ahead = ramping(tables, chosen, depth, work) if len(tables.ramp) else 0.0
     steps = gather(tables, chosen, depth, work) * tables.pace
     for b in range(n):
         if edges[b, CHILD] == tables.shape.memories:
             x[b], x[n + b] = accesses(tables, chosen, depth, work, b), tables.macs
-    best, reach = np.inf, 0
-    for kind in range(len(tables.kinds)):
-        cross(tables, kind, work, x)
+    best, reach, kinds = np.inf, 0, len(tables.kinds) - 1
+    cross(tables, depth, kinds, work, x)
+    if score(tables, steps, ahead, x) >= cut:
+        return cut, reach
+    for kind in range(kinds):
+        cross(tables, depth, kind, work, x)
         found = score(tables, steps, ahead, x)
         if found < cut:
             reach |= 1 << kind
@@ -243,13 +308,13 @@ def ramping(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled)
 
 @entry
 def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled, work: Compiled, x: Compiled,
-               chosen: Compiled, heads: Compiled, bounds: Compiled) -> Compiled:
+               at: Compiled, heads: Compiled, bounds: Compiled) -> Compiled:
     """Write the first ``top`` (1 or 2) dimensions' choices that fit and may beat ``cut``; return how many.
 
-    ``chosen`` ``(d + 1)`` is room to work in.
+    Of the first dimension those from ``at[0]`` up to ``at[1]``; the rest of ``at`` ``(d + 3)`` is room to work in.
     """
-    count = 0
-    for i in range(starts[0], starts[1]):
+    count, chosen = 0, at[2:]
+    for i in range(at[0], at[1]):
         chosen[0] = i
         if top == 2 and (not fits(tables, chosen, 1, work) or lower(tables, chosen, 1, cut, work, x)[0] >= cut):
             continue
@@ -258,10 +323,23 @@ def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled,
             if fits(tables, chosen, top, work):
                 bound = lower(tables, chosen, top, cut, work, x)[0]
                 if bound < cut:
-                    if count < len(heads):
-                        heads[count, 0], heads[count, 1], bounds[count] = i, j, bound
+                    heads[count, 0], heads[count, 1], bounds[count] = i, j, bound
                     count += 1
     return count
+
+
+@compiled
+def passed(tables: Compiled, starts: Compiled, chosen: Compiled, level: Compiled, cut: Compiled, work: Compiled,
+           x: Compiled) -> Compiled:
+    """Return the next choice at a level; for the last dimension that of the next bundle which may beat ``cut``."""
+    place, bundles = chosen[level] + 1, tables.bundles
+    for i in range(len(bundles) - 1 if level == tables.shape.dims - 1 else 0):
+        if bundles[i] == place:
+            chosen[level] = starts[level + 1] + i
+            if fits(tables, chosen, level + 1, work) and lower(tables, chosen, level + 1, cut, work, x)[0] < cut:
+                break
+            place = bundles[i + 1]
+    return place
 
 
 @entry
@@ -285,7 +363,7 @@ def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, 
                 chosen[k] = heads[at[0], k]
             level = top - 1
         else:
-            chosen[level] += 1
+            chosen[level] = passed(tables, starts, chosen, level, cut, work, x)
             if chosen[level] == starts[level + 1]:
                 at[1] -= 1
                 continue

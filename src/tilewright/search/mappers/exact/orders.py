@@ -45,17 +45,22 @@ class Orders:
         """By memory, whether all orders have to be tried."""
         space = self.tables.space
         odd = any(sum(self._unused_by[d]) > 1 or (not any(self._unused_by[d]) and any(self._sliding[d]))
-                  for d in self.tables.dims)
+                  for chains in self.tables.chains for d in chains.dims)
         return [odd or memory.name in space.constraints.orders for memory in self.tables.memories]
 
     def batches(self, found: NDArray[np.int64], reach: NDArray[np.int64]) -> MappingBatch:
-        """Return the mappings of choices ``found`` (n, d), with the kinds of order that the bits of ``reach`` allow."""
+        """Return the mappings of choices ``found`` (n, d), with the kinds of order that the bits of ``reach`` allow.
+
+        Choices whose lanes cannot be parted between the sides of arrays have none.
+        """
         space = self.tables.space
-        steps = np.ones((len(found), *space.layout.shape), dtype=np.int32)
-        for k, place in enumerate(self.tables.dims):
-            steps[:, :, place] = self.tables.chains[k][found[:, k] - self.tables.starts[k]]
+        ways = [self._steps(tuple(row)) for row in (found - self.tables.starts[:-1]).tolist()]
+        fits = np.array([way is not None for way in ways], dtype=np.bool_)
+        reach, steps = reach[fits], np.array([way for way in ways if way is not None], dtype=np.int32)
+        if not len(steps):
+            return space.empty(0)
         sizes = np.array(list(space.operator.sizes.values()), dtype=np.int32)
-        outside = np.concatenate([np.broadcast_to(sizes, (len(found), 1, len(sizes))), steps[:, :-1]], axis=1)
+        outside = np.concatenate([np.broadcast_to(sizes, (len(steps), 1, len(sizes))), steps[:, :-1]], axis=1)
         slots = [self.tables.slots[memory.name][0] for memory in self.tables.memories]
         loops = (outside[:, slots] > steps[:, slots]) @ (1 << np.arange(len(sizes)))
         keys, back = np.unique(np.column_stack([loops, reach]), axis=0, return_inverse=True)
@@ -69,6 +74,35 @@ class Orders:
         order = np.argsort(every, kind="stable")
         chosen = np.ascontiguousarray(np.moveaxis(steps[every[order]], 0, 2))
         return MappingBatch(space.layout, chosen, np.ascontiguousarray(np.moveaxis(np.concatenate(ranks)[order], 0, 2)))
+
+    def _steps(self, rows: tuple[int, ...]) -> NDArray[np.int64] | None:
+        """Return (s, d) steps that make up a row of each table of chains and whose lanes fit the sides of arrays."""
+        parted: dict[tuple[int, ...], tuple[NDArray[np.int64], ...]] = {(1,) * len(self.tables.space.layout.slots): ()}
+        for chains, row in zip(self.tables.chains, rows, strict=True):
+            every, counts = chains.ways(row)
+            parted = {lanes: (*before, way) for known, before in parted.items()
+                      for way, own in zip(every, counts, strict=True)
+                      if self._fits(lanes := tuple(a * b for a, b in zip(known, own, strict=True)))}
+        if not parted:
+            return None
+        steps = np.ones(self.tables.space.layout.shape, dtype=np.int64)
+        for chains, way in zip(self.tables.chains, next(iter(parted.values())), strict=True):
+            steps[:, list(chains.dims)] = way.T
+        return steps
+
+    def _fits(self, lanes: tuple[int, ...]) -> bool:
+        """Whether so many lanes at every slot fit the arrays."""
+        for slot, partner, across, down, most in self._sides:
+            one, other = lanes[slot], lanes[partner] if partner >= 0 else 1
+            if across:
+                one, other = -(-one // across), -(-other // down)
+            if one * other > most:
+                return False
+        return True
+
+    @cached_property
+    def _sides(self) -> list[tuple[int, ...]]:
+        return [tuple(row) for row in self.tables.sides.tolist()]
 
     def _ranks(self, loops: tuple[int, ...], reach: int) -> NDArray[np.int8]:
         """Return (c, s, d) ranks for loops given as bits by memory."""

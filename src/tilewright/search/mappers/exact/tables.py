@@ -5,56 +5,29 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.cost import ENERGY, Traffic
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import LaneUse, MapSpace, lane_use, tensor_bits
 from tilewright.mapping.spaces.rules import arrays as rules
+from tilewright.search.mappers.exact.chains import (
+    Chains,
+    Floats,
+    Integers,
+    groups_of,
+    merges,
+    slot_around,
+    slots_by_level,
+)
 from tilewright.search.objective import Objective, Scorer
 from tilewright.workload import Tensor
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TENSOR, PARENT, CHILD = range(3)
 """Columns of a boundary (`Arrays.edges`): the tensor that crosses it, and the memories outside and inside it."""
 KEY, MEMORY, OUTSIDE, CYCLES = range(4)
 """Columns of what nothing overlaps (`Arrays.ramp`); from the last on, cycles of a word of each tensor."""
-MOST_CHAINS = 60_000
 _ROUNDING = 1 - 1e-12
 """Lowers what may come out high by its last digits."""
-
-
-def chains_of(space: MapSpace, dimension: int) -> Integers | None:
-    """Return (c, s) the steps that a dimension may have at every slot, and perhaps more; None if they are too many.
-
-    Of the tilings of Ruby it is known here that full tiles divide; constraints, but for who may loop where, are not.
-    """
-    arrays, layout = space.arrays, space.layout
-    size, levels = int(arrays.sizes[dimension]), space.accelerator.levels
-    rows = np.full((1, 1), size, dtype=np.int64)
-    for s, slot in enumerate(layout.slots):
-        level, parts = levels[slot.level], []
-        most = level.instances if isinstance(level, Fanout) else size
-        if isinstance(level, Fanout) and not level.flexible and not level.blocks:
-            most = level.shape[0 if slot.axis == "X" else 1]
-        later = bool(arrays.free[s + 1:, dimension].any())
-        for extent in np.unique(rows[:, -1]):
-            steps = np.arange(1, extent + 1)
-            if not arrays.free[s, dimension]:
-                steps = np.array([extent])
-            elif space.tiling == "perfect" or (space.tiling != "imperfect" and extent != size):
-                steps = steps[extent % steps == 0]
-            steps = steps[-(-extent // steps) <= most]
-            if not later:
-                steps = steps[steps == 1]
-            same = rows[rows[:, -1] == extent]
-            parts.append(np.hstack([np.repeat(same, len(steps), axis=0), np.tile(steps, len(same))[:, None]]))
-        rows = np.vstack(parts)
-        if len(rows) > MOST_CHAINS:
-            return None
-    return rows[:, 1:]
 
 
 class Shape(NamedTuple):
@@ -98,7 +71,7 @@ class Arrays(NamedTuple):
     sizes: Floats
     """Operations, leakage, lanes ``(f)`` and sizes of dimensions ``(d)``."""
     kinds: Integers
-    """``(k, m, t)``: kinds of order: which tensors the innermost loops at each memory leave in place."""
+    """``(k + 1, m, t)``: kinds of order: which tensors the innermost loops at each memory leave in place; last, all."""
     terms: Floats
     """``(n, 3)``: terms of the objective: weight, and whether cycles and energy are factors."""
     ramp: Floats
@@ -107,6 +80,10 @@ class Arrays(NamedTuple):
     """``(t)``: words of each tensor."""
     pace: float
     """Cycles of a step of compute, at least."""
+    plain: Integers
+    """``(d)``: whether no window slides along a dimension."""
+    bundles: Integers
+    """``(b + 1)``: where bundles of the last dimension's chains begin; their rows stand behind all others."""
 
 
 @dataclass(frozen=True)
@@ -115,23 +92,16 @@ class Tables:
 
     space: MapSpace
     objective: Objective
-    dims: tuple[int, ...]
-    """Places of the dimensions of size above 1 among the operator's."""
-    chains: tuple[Integers, ...]
-    """For each, (c, s) its steps."""
+    chains: tuple[Chains, ...]
+    """Those of each dimension, or of dimensions that count as one."""
 
     @classmethod
     def of(cls, space: MapSpace, objective: Objective) -> "Tables | None":
         """Return the tables; None where a dimension has too many chains to list."""
-        found: dict[int, Integers] = {}
-        for place, size in enumerate(space.operator.sizes.values()):
-            if size > 1:
-                chains = chains_of(space, place)
-                if chains is None:
-                    return None
-                found[place] = chains
-        order = sorted(found, key=lambda place: -len(found[place]))
-        return cls(space, objective, tuple(order), tuple(found[place] for place in order))
+        made = [Chains.of(space, places) for places in groups_of(space)]
+        found = [chains for chains in made if chains is not None]
+        return cls(space, objective, tuple(sorted(found, key=lambda chains: -len(chains)))) if len(found) == len(
+            made) else None
 
     @property
     def accelerator(self) -> Accelerator:
@@ -140,9 +110,9 @@ class Tables:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the dimensions."""
+        """Names of the first dimensions of all that count as one."""
         every = list(self.space.operator.sizes)
-        return tuple(every[place] for place in self.dims)
+        return tuple(every[chains.dims[0]] for chains in self.chains)
 
     @cached_property
     def starts(self) -> Integers:
@@ -157,9 +127,7 @@ class Tables:
     @cached_property
     def slots(self) -> dict[str, list[int]]:
         """Slots of every level."""
-        names = self.space.layout.levels
-        return {name: [s for s, slot in enumerate(self.space.layout.slots) if names[slot.level] == name]
-                for name in names}
+        return slots_by_level(self.space)
 
     @cached_property
     def kinds(self) -> Integers:
@@ -173,20 +141,8 @@ class Tables:
 
     @cached_property
     def features(self) -> Floats:
-        """Rows of `exact_kernels`."""
-        rows = []
-        for place, chains in zip(self.dims, self.chains, strict=True):
-            size = int(self.space.arrays.sizes[place])
-            outside = np.hstack([np.full((len(chains), 1), size), chains[:, :-1]])
-            counts = -(-outside // chains)
-            tiles = [outside[:, self.slots[memory.name][0]] for memory in self.memories]
-            around = [outside[:, self.around(memory)] for memory in self.memories]
-            lanes = [counts[:, self.slots[fanout.name]].prod(axis=1) for fanout in self.accelerator.fanouts]
-            spread = np.prod(lanes, axis=0) if lanes else np.ones(len(chains), dtype=np.int64)
-            times = [counts[:, self.slots[memory.name][0]] for memory in self.memories]
-            rows.append(np.column_stack([*(-(-size // tile) for tile in tiles), *times, *tiles, *around, *lanes, counts,
-                                         -(-size // spread)]))
-        return np.vstack(rows).astype(np.float64)
+        """Rows of `exact_kernels`; behind them those of bundles of the last chains."""
+        return np.vstack([*(chains.together.rows for chains in self.chains), self.chains[-1].bundles[0]])
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -194,7 +150,7 @@ class Tables:
         operator, memories, fanouts = self.space.operator, self.memories, self.accelerator.fanouts
         tensors = operator.tensors
         unused = np.array([[name not in tensor.dimensions for tensor in tensors] for name in self.names])
-        shape = Shape(len(memories), len(fanouts), len(self.space.layout.slots), len(tensors), len(self.dims),
+        shape = Shape(len(memories), len(fanouts), len(self.space.layout.slots), len(tensors), len(self.chains),
                       2 * len(memories) + len(fanouts))
         weights, edges, share = self._costs
         axes, spans = self._axes
@@ -204,23 +160,39 @@ class Tables:
             self.features, unused.astype(np.int64), axes, spans, shape, self._sides, groups, bits, weights, edges,
             share, float(operator.macs), self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000,
             np.array([float(fanout.instances) for fanout in fanouts]),
-            np.array([float(operator.sizes[name]) for name in self.names]), self.kinds, self._terms,
+            np.array([float(chains.size) for chains in self.chains]),
+            np.concatenate([self.kinds, np.ones_like(self.kinds[:1])]), self._terms,
             self.ramp(tails=self.space.tiling == "perfect"), words, float(self.lanes.cycles) * (
-                1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING))
+                1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING), self._plain,
+            self.starts[-2] + self.chains[-1].bundles[1])
 
     @cached_property
     def lanes(self) -> LaneUse:
         """What a multiply-accumulate takes of a lane."""
         return lane_use(self.space.operator, self.accelerator)
 
+    @property
+    def _plain(self) -> Integers:
+        slides = {d for row in self._axes[0].tolist() if row[1] >= 0 for d in row[:2]}
+        return np.array([place not in slides for place in range(len(self.chains))], dtype=np.int64)
+
     @cached_property
     def _axes(self) -> tuple[Integers, Integers]:
-        rows = rules.active_axes(rules.axis_table(self.space.operator, False), np.array(self.dims, dtype=np.intp))
+        rows = rules.active_axes(rules.axis_table(self.space.operator, False),
+                                  np.array([chains.dims[0] for chains in self.chains], dtype=np.intp))
         spans = np.searchsorted(rows[:, 0], np.arange(len(self.space.operator.tensors) + 1))
         return np.ascontiguousarray(rows[:, [1, 3, 2, 4]]), spans
 
     @cached_property
     def _sides(self) -> Integers:
+        """Limits of arrays as chains show them, where lanes of both sides may stand for one another those of both."""
+        if merges(self.space):
+            return np.array([(self.slots[fanout.name][0], -1, 0, 0, fanout.instances)
+                             for fanout in self.accelerator.fanouts], dtype=np.int64).reshape(-1, 5)
+        return self.sides
+
+    @cached_property
+    def sides(self) -> Integers:
         """Limits of arrays: the slots, the block's sides (0 without blocks) and the most lanes or blocks."""
         rows = []
         slots = self.space.arrays.slots[:, :rules.PARTNER_BLOCK + 1].tolist()
@@ -315,7 +287,7 @@ class Tables:
                 # At its home a tensor neither comes nor goes.
                 kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)
                         and self._traffic.stages.chains[tensor.name][0] != memory.name]
-                first = self.space.layout.slots[self.around(memory)].level
+                first = self.space.layout.slots[slot_around(self.space, memory)].level
                 parents: dict[str, list[tuple[int, Tensor]]] = {}
                 for t, tensor in kept:
                     chain = self._traffic.stages.parent(tensor.name, memory.name)
@@ -335,10 +307,3 @@ class Tables:
                     if row[3:].any():
                         rows.append(row)
         return np.array(rows).reshape(-1, 3 + len(tensors))
-
-    def around(self, memory: Memory) -> int:
-        """Return the slot outside the arrays around a memory."""
-        slot = self.slots[memory.name][0]
-        while slot > 0 and self.space.layout.slots[slot - 1].axis != "T":
-            slot -= 1
-        return slot

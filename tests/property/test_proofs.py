@@ -1,0 +1,134 @@
+"""What `exact` proves in spaces with perfect tiling is the optimum: small ones are enumerated, whatever the machine."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numba import njit
+from random_layers import random_space
+
+from tilewright.cost import DenseModel
+from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
+from tilewright.mapping import Bounds, Constraints, MapSpace
+from tilewright.search import Objective, search
+from tilewright.search.mappers.exact import kernels
+from tilewright.search.mappers.exact.chains import groups_of
+from tilewright.search.mappers.exact.tables import Tables
+from tilewright.search.objective import Scorer
+from tilewright.workload import ROLES, convolution, einsum, matmul
+
+FEW = 60_000
+OBJECTIVES = "edp", "latency", "energy", "0.3*latency + 0.7*energy"
+
+
+def check(space: MapSpace) -> bool:
+    """Hold the proofs of a space against all its mappings; False where these are too many, or none is legal."""
+    size = space.size()
+    if not (size.exact and 0 < size.mappings <= FEW):
+        return False
+    model = DenseModel(space.operator, space.accelerator, space.layout)
+    found = [model.score(batch) for batch in space.enumerate(1 << 16)]
+    cycles, energy = (np.concatenate([getattr(costs, name)[costs.legal] for costs in found])
+                      for name in ("latency_cycles", "energy_pj"))
+    for objective in OBJECTIVES if len(cycles) else ():
+        scorer = Scorer(Objective.parse(objective), space.operator, space.accelerator)
+        proved = search(space.operator, space.accelerator, space=space, mapper="exact", objective=objective,
+                        budget=10**6, options={"start": 1})
+        assert proved.complete, objective
+        assert proved.score == pytest.approx(scorer.values(cycles, energy, found[0].area_um2).min(), rel=1e-9)
+    return len(cycles) > 0
+
+
+def check_layers(seeds: Sequence[int]) -> None:
+    held = 0
+    for seed in seeds:
+        drawn = random_space(np.random.default_rng(seed))
+        try:
+            held += check(MapSpace(drawn.operator, drawn.accelerator, "perfect", drawn.constraints))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}") from error
+    assert held > len(seeds) // 2
+
+
+def test_no_mapping_beats_a_proof():
+    """Among them seeds whose optimum is lost where bounds count loops that may leave a tensor in place.
+
+    Those of the last two have one dimension, with one chain of steps.
+    """
+    check_layers([*range(30), 107, 122, 266, 880, 162, 297])
+
+
+@pytest.mark.slow
+def test_no_mapping_of_2000_layers_beats_a_proof():
+    check_layers(range(2500))
+
+
+FREE = AccessEnergy(1.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("array", [
+    Fanout("PEs", (8, 8)), Fanout("PEs", (8, 8), multicast=False), Fanout("PEs", (3, 3), reduce=False, flexible=True),
+    Fanout("PEs", (4, 4), blocks=(2, 2)),
+], ids=["sides", "apart", "flexible", "blocks"])
+def test_lanes_fit_the_sides_of_arrays_and_dimensions_that_count_as_one_are_told_apart_again(array):
+    """Eight lanes of each of two dimensions fit an 8 x 8 array, but not along one side."""
+    machine = Accelerator("array", (Memory("DRAM", ROLES, AccessEnergy(20.0, 20.0, 20.0, 20.0)), array, Memory(
+        "L1", ROLES, FREE, capacity_bytes=20, buffering="buffet")))
+    pointwise = convolution("c", in_channels=2, out_channels=2, in_size=(4, 2), kernel=1)
+    assert [len(places) for places in groups_of(MapSpace(pointwise, machine, "perfect"))] == [1, 1, 2]
+    for operator in (pointwise, matmul("g", m=8, n=8, k=1), einsum("ab,bcd->acd", {"a": 2, "b": 2, "c": 4, "d": 2})):
+        assert check(MapSpace(operator, machine, "perfect"))
+
+
+def test_chains_that_cost_the_same_are_told_apart_where_constraints_do():
+    machine = Accelerator("array", (Memory("DRAM", ROLES, AccessEnergy(20.0, 20.0, 20.0, 20.0)), Fanout("PEs", (4, 4)),
+                                    Memory("L1", ROLES, FREE, capacity_bytes=20, buffering="buffet")))
+    for axis in "XY":
+        constraints = Constraints(factors={f"PEs.{axis}": {"M": Bounds(4)}})
+        assert check(MapSpace(matmul("g", m=8, n=8, k=1), machine, "perfect", constraints))
+
+
+def test_dimensions_along_which_windows_slide_do_not_count_as_one():
+    machine = Accelerator("one", (Memory("DRAM", ROLES, AccessEnergy(20.0, 20.0, 20.0, 20.0)), Memory(
+        "L1", ROLES, FREE, capacity_bytes=28, buffering="buffet")))
+    windows = convolution("c", in_channels=1, out_channels=1, in_size=(6, 10), kernel=3)
+    assert check(MapSpace(windows, machine, "perfect"))
+
+
+LARGE = (matmul("g", m=48, n=36, k=64), matmul("b", m=24, n=16, k=30, batch=6),
+         convolution("w", in_channels=16, out_channels=24, in_size=12, kernel=3),
+         convolution("p", in_channels=64, out_channels=96, in_size=12, kernel=1))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_bounds_of_choices_are_no_higher_than_those_of_what_they_begin(seed):
+    """What is left out for the bound of its first dimensions' chains would be left out for that of all."""
+    @njit
+    def bounds(tables, chosen, work, x, found):
+        """Write the bound of each beginning, and last that of the bundle that the last choice is of."""
+        dims = len(chosen)
+        if not kernels.fits(tables, chosen, dims, work):
+            return False
+        for depth in range(1, dims + 1):
+            found[depth] = kernels.lower(tables, chosen, depth, np.inf, work, x)[0]
+        chosen[-1] = len(tables.features) - len(tables.bundles) + np.searchsorted(tables.bundles, chosen[-1], "right")
+        fits = kernels.fits(tables, chosen, dims, work)
+        found[0] = kernels.lower(tables, chosen, dims, np.inf, work, x)[0] if fits else np.inf
+        return True
+
+    rng = np.random.default_rng(seed)
+    spaces = [MapSpace(operator, preset(name), "perfect") for operator in LARGE
+              for name in ("eyeriss", "simba-like", "tpu-like", "edge-s2")]
+    drawn = [random_space(rng) for _ in range(100)]
+    held = 0
+    for space in spaces + [MapSpace(one.operator, one.accelerator, "perfect", one.constraints) for one in drawn]:
+        tables = Tables.of(space, Objective.parse(OBJECTIVES[seed % len(OBJECTIVES)]))
+        if not tables.chains:
+            continue
+        shape, found = tables.arrays.shape, np.zeros(len(tables.chains) + 1)
+        work, x = np.zeros((20 * len(shape) + sum(shape), 64)), np.zeros(2 * len(tables.arrays.edges))
+        for _ in range(500):
+            if bounds(tables.arrays, rng.integers(tables.starts[:-1], tables.starts[1:]), work, x, found):
+                held += 1
+                assert (found <= found[-1] * (1 + 1e-9)).all(), (space.operator, space.accelerator, found)
+    assert held > 2000
