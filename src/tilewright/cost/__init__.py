@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.cost.dense.engine import compile_aside
     from tilewright.cost.dense.scoring import DenseModel
     from tilewright.cost.explained import FigureExplanation, explain
-    from tilewright.cost.fused.model import fused_cost, fused_shares
+    from tilewright.cost.fused.model import fused_cost, fused_shares, joined_cost
     from tilewright.cost.fused.shares import FusedShare
     from tilewright.cost.hardware import Columns, HardwareBatch
     from tilewright.cost.limits import Relief, limits_of, relief, with_twice
@@ -143,6 +143,7 @@ __all__ = [
     "fused_cost",
     "fused_shares",
     "hardware_bounds",
+    "joined_cost",
     "kept_bounds",
     "kept_least",
     "layer_bounds",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         held_bits,
         kept_tensors,
         lanes,
+        partition_of,
         tensor_bits,
         tile_bytes,
         tile_fits,
@@ -41,7 +42,13 @@ if TYPE_CHECKING:
         operations_of,
     )
     from tilewright.mapping.fused_files import dump_fused, is_fused_file, load_fused
-    from tilewright.mapping.fused_legality import FusedViolation, fused_rooms, fused_violations
+    from tilewright.mapping.fused_legality import (
+        FusedViolation,
+        fused_rooms,
+        fused_violations,
+        held_bytes,
+        tree_violations,
+    )
     from tilewright.mapping.fused_networks import fused_group
     from tilewright.mapping.fused_turns import FusedTree, HeldWords, Turns, needed
     from tilewright.mapping.kept_spaces import KeptSets
@@ -139,6 +146,7 @@ __all__ = [
     "fused_rooms",
     "fused_violations",
     "held_bits",
+    "held_bytes",
     "is_fused_file",
     "is_legal",
     "kept_tensors",
@@ -155,6 +163,7 @@ __all__ = [
     "padding_words",
     "parted_buffer",
     "parted_triples",
+    "partition_of",
     "precise",
     "precise_graph",
     "random_state",
@@ -168,6 +177,7 @@ __all__ = [
     "tensor_bits",
     "tile_bytes",
     "tile_fits",
+    "tree_violations",
     "triples",
     "violations",
     "written_out",

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping.fit import Room, extents_at, held_bits, kept_tensors, partition_of, tile_bytes
 from tilewright.mapping.fused import FusedGroup, FusedLeaf, FusedMapping, FusedNode, operations_of
-from tilewright.mapping.fused_turns import FusedTree
+from tilewright.mapping.fused_turns import FusedTree, HeldWords
 from tilewright.mapping.legality import violations
 from tilewright.mapping.mapping import Mapping
 from tilewright.workload import Operator, Tensor
@@ -53,12 +53,16 @@ def fused_violations(group: FusedGroup, accelerator: Accelerator, mapping: Fused
     InputError
         If the tree is none of this group (`FusedTree`).
     """
-    tree = FusedTree(group, mapping)
+    return tree_violations(FusedTree(group, mapping), accelerator)
+
+
+def tree_violations(tree: FusedTree, accelerator: Accelerator) -> tuple[FusedViolation, ...]:
+    """Return what `fused_violations` does of a tree that stands."""
     found = [*_level_violations(tree, accelerator)]
     if found:
         return tuple(found)
     found += [*_held_violations(tree, accelerator)]
-    for operator in group.operators:
+    for operator in tree.group.operators:
         found += _operator_violations(tree, operator, accelerator)
     return tuple([*found, *_capacity_violations(tree, accelerator)])
 
@@ -162,14 +166,19 @@ def fused_rooms(tree: FusedTree, accelerator: Accelerator) -> dict[tuple[str, st
                 tensor = tree.group.operator(producer).output
                 if tree.home(producer, accelerator) == memory.name:
                     held = tree.held(producer)
-                    last = max(names.index(link.reader) for link in tree.group.readers(producer))
-                    count = words.most if names.index(producer) <= at <= last else words.staying
-                    size = count * (held.copies if held else 1) * float(_word_bits(tree, producer, accelerator)) / 8
+                    size = held_bytes(tree, producer, words, accelerator)[at] * (held.copies if held else 1)
                     inside.setdefault(partition_of(memory, tensor), []).append((producer, size))
             found[memory.name, turn] = tuple(
                 Room(owner, tuple((name, size) for name, size in sizes if size), 1, memory.rooms[owner])
                 for owner, sizes in inside.items())
     return found
+
+
+def held_bytes(tree: FusedTree, producer: str, words: HeldWords, accelerator: Accelerator) -> list[float]:
+    """Return the bytes that one copy of an intermediate tensor takes during the turns of each operator, in order."""
+    names, each = tree.mapping.root.names, float(_word_bits(tree, producer, accelerator)) / 8
+    last = max(names.index(link.reader) for link in tree.group.readers(producer))
+    return [each * (words.most if names.index(producer) <= at <= last else words.staying) for at in range(len(names))]
 
 
 def _word_bits(tree: FusedTree, producer: str, accelerator: Accelerator) -> float:

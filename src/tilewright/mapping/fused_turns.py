@@ -197,6 +197,12 @@ class FusedTree:
                     raise InputError(f"plan.tree.{part.operator}.steps", "must give its dimensions and positive steps",
                                      f"{name}: {step}", f"It has {', '.join(sizes)}")
 
+    def nested(self, leaves: tuple[FusedLeaf, ...]) -> "FusedTree":
+        """Return the tree of one node with other own loops of its operators; what is held does not change by them."""
+        found = FusedTree(self.group, replace(self.mapping, root=replace(self.mapping.root, parts=leaves)))
+        found.held_words = self.held_words
+        return found
+
     def leaf(self, name: str) -> FusedLeaf:
         """Return the leaf of an operator."""
         return next(leaf for leaf in self.mapping.root.leaves if leaf.operator == name)

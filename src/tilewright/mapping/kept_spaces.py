@@ -33,12 +33,13 @@ class KeptSets:
         if self.space.accelerator.flexibility is not None:
             return ()
         for memory in self.space.accelerator.memories:
-            fixed = memory.always or memory.name in self.space.constraints.keeps
+            stated = self.space.constraints.keeps.get(memory.name)
             for tensor in self.space.operator.tensors:
                 if memory.can_keep(tensor.name, tensor.role):
-                    if tensor.name in housed and not fixed:
+                    if tensor.name in housed and not memory.always and stated is None:
                         found.append((memory.name, tensor.name))
-                    housed.add(tensor.name)
+                    if stated is None or tensor.name in stated:
+                        housed.add(tensor.name)
         return tuple(found)
 
     def __len__(self) -> int:

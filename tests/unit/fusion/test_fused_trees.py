@@ -32,7 +32,9 @@ from tilewright.fusion.trees import (
     fuse_trees,
     tree_bounds,
 )
+from tilewright.fusion.trees import shapes as trees_shapes
 from tilewright.fusion.trees.joining import best_join, steps_through
+from tilewright.fusion.trees.nests import NestSearch
 from tilewright.fusion.trees.network import FusableUnit, group_cost
 from tilewright.fusion.trees.shapes import shapes, steps_of
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Memory, preset
@@ -41,6 +43,7 @@ from tilewright.mapping import (
     FusedLeaf,
     FusedMapping,
     FusedNode,
+    FusedTree,
     HeldTensor,
     LevelLoops,
     Loop,
@@ -50,7 +53,7 @@ from tilewright.mapping import (
     fused_violations,
     operations_of,
 )
-from tilewright.workload import Graph, MacNode, VectorOperator, matmul, tensor_graph, zoo
+from tilewright.workload import Graph, MacNode, VectorOperator, convolution, matmul, tensor_graph, zoo
 
 ALL = ("inputs", "weights", "outputs")
 GOALS = ("latency", "energy", "edp", "dram")
@@ -138,6 +141,31 @@ def test_shapes_fit_and_steps_are_spread():
     assert steps_of(7, 8) == [4, 3, 2, 1] and steps_of(2, 8) == [1] and len(steps_of(4096, 5)) == 5
 
 
+def convolutions():
+    """Two convolutions over halos, and a sum of both results, of which the first waits for the second."""
+    first, last = (convolution(name, in_channels=channels, out_channels=4, kernel=3, in_size=(12, 6), padding=1)
+                   for name, channels in (("c0", 3), ("c1", 4)))
+    add = VectorOperator("add", "add", 288, 576, 288, ("c0", "c1"))
+    return Graph("convolutions", (MacNode(first), MacNode(last, inputs=("c0",)), add))
+
+
+@pytest.mark.parametrize("capacity", [180, 260, 420])
+def test_the_leading_shapes_are_those_of_all_that_there_are(capacity, monkeypatch):
+    """What is held is found of a few alone, as the least that it may be leaves the others behind."""
+    group, kept = problem(graph=convolutions()).group(("c0", "c1")), 3
+    found = shapes(group, machine(capacity), kept)
+    monkeypatch.setattr(trees_shapes, "_leading", lambda ways, most, below: sorted(
+        (way.shape(held, moved) for way in ways for moved, held in (way.figures(False),) if moved < below),
+        key=lambda shape: (shape.estimate_bytes, shape.turns))[:most])
+    every = shapes(group, machine(capacity), kept)
+    assert every and [str(one.tree.mapping) for one in found] == [str(one.tree.mapping) for one in every]
+    for shape in every:
+        assert shape.held_bytes < capacity
+        rooms = fused_rooms(FusedTree(group, shape.tree.mapping), machine(capacity))
+        assert shape.held_bytes == max(sum(size for name, size in room.bytes_by_tensor if name == "c0")
+                                       for (memory, _), some in rooms.items() if memory == "SG" for room in some)
+
+
 def residual():
     """Three products and a sum of the first and the last."""
     nodes = [MacNode(matmul(f"m{at}", m=16, n=16, k=16), inputs=(before,) if before else ())
@@ -178,6 +206,20 @@ def test_joins_are_the_best_of_all_partitions():
         assert steps.whole and exact and 5 + sum(costs[group] for group, _ in chosen) == brute(units, costs, 5)
 
 
+def test_nests_let_pass_what_a_memory_makes_dear_and_begin_from_layers_alone():
+    """A memory dearer than the outermost one keeps no weights: neither alone, nor in a group that begins so."""
+    dear = Memory("LLC", ALL, AccessEnergy(400.0, 400.0, 400.0, 400.0), 4000, buffering="single", word_bits=8)
+    chip = replace(machine(), levels=(machine().levels[0], dear, *machine().levels[1:]))
+    posed = TreeProblem(tensor_graph(chain((8, 12, 6))), chip, "energy")
+    steps, group = NestEffort(60, shapes=1), posed.group(("m0", "m1"))
+    plan = fuse_trees(posed, TreeSearch(steps, GroupLimits(1, 1), 4000))
+    alone = {group.operator(one.names[0]).signature: one.mapping.root.leaves[0].mapping for one in plan.groups}
+    nests, (shape, *_) = NestSearch(chip, "energy", steps), shapes(group, chip, 9)
+    nests.alone = alone
+    for leaf in [*alone.values(), *(nests.own(shape, operator)[0] for operator in group.operators)]:
+        assert leaf.levels[1].keeps is not None and "W" not in leaf.levels[1].keeps
+
+
 def test_products_of_cycles_and_energy_keep_what_sums_would_drop():
     units = [FusableUnit((str(at),), frozenset(range(at)), True, True) for at in range(2)]
     steps = steps_through(units, GroupLimits(1, 1))
@@ -207,7 +249,7 @@ def test_runs_go_on_where_they_were_and_files_cost_the_same(tmp_path):
     assert sum(each.cost.latency_cycles for each in told) == found[0].cost.latency_cycles
     assert sum(each.cost.energy_pj for each in told) == pytest.approx(found[0].cost.energy_pj)
     page = found[0].write_report(tmp_path / "page.html").read_text()
-    assert "Roofline, before and after" in page and "SG over time" in page and "m1.M" in page
+    assert "Roofline, before and after" in page and "SG over time" in page and "m0 -&gt; SG" in page
 
 
 def test_what_cannot_be_planned_is_one_error():

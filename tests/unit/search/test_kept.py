@@ -90,6 +90,9 @@ def test_what_may_pass_follows_from_machine_and_constraints():
     assert KeptSets(MapSpace(LAYER, fixed)).open == kept.open[:3]
     held = KeptSets(MapSpace(LAYER, machine, constraints=Constraints(keeps={outer.name: ("I",)})))
     assert held.open == kept.open[3:]
+    further = Constraints(keeps={machine.memories[0].name: ("I", "W")})
+    assert KeptSets(MapSpace(LAYER, machine, constraints=further)).open == tuple(
+        pair for pair in kept.open if pair != (outer.name, "O"))
     assert len(KeptSets(MapSpace(LAYER, preset("flexion")))) == 1
 
 

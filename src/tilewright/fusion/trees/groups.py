@@ -1,13 +1,13 @@
 """The best plans of one group: the candidates of a shape's operators, joined; those are kept that none beats."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost import COMPUTE, UNIT, FusedShare, fused_cost, fused_shares
+from tilewright.cost import COMPUTE, UNIT, FusedShare, fused_shares, joined_cost
 from tilewright.fusion.trees.nests import NestSearch
 from tilewright.fusion.trees.network import TreeCost, TreeGoal, group_cost
 from tilewright.fusion.trees.shapes import TreeShape, shapes
@@ -16,11 +16,10 @@ from tilewright.mapping import (
     FusedGroup,
     FusedLeaf,
     FusedMapping,
-    FusedTree,
     Mapping,
     fused_rooms,
-    fused_violations,
     operations_of,
+    tree_violations,
 )
 
 JOINED = 4096
@@ -56,9 +55,7 @@ def plan_group(group: FusedGroup, accelerator: Accelerator, nests: NestSearch,
     Shapes that seem to move no fewer bytes than the operators ``alone`` are left out.
     """
     found = []
-    for shape in shapes(group, accelerator, nests.effort.shapes):
-        if shape.estimate_bytes >= alone.dram_bytes:
-            break
+    for shape in shapes(group, accelerator, nests.effort.shapes, alone.dram_bytes):
         plan = _best(shape, accelerator, nests)
         if plan is not None:
             found.append(plan)
@@ -90,10 +87,11 @@ def _best(shape: TreeShape, accelerator: Accelerator, nests: NestSearch) -> Grou
     legal = _fitting(combinations, nested, held, rooms)
     order = np.argsort(np.where(legal, _scores(combinations, nested, accelerator, nests.goal), np.inf), kind="stable")
     for at in order[:min(TRIED, int(legal.sum()))].tolist():
-        leaves = tuple(own[pick].leaf for own, pick in zip(nested, combinations[at], strict=True))
-        mapping = replace(shape.tree.mapping, root=replace(shape.tree.mapping.root, parts=leaves))
-        if not fused_violations(group, accelerator, mapping):
-            return GroupPlan(mapping, group_cost(group, fused_cost(group, accelerator, mapping), accelerator))
+        picked = [own[pick] for own, pick in zip(nested, combinations[at], strict=True)]
+        tree = shape.tree.nested(tuple(one.leaf for one in picked))
+        if not tree_violations(tree, accelerator):
+            cost = joined_cost(tree, accelerator, dict(zip(choices, (one.share for one in picked), strict=True)))
+            return GroupPlan(tree.mapping, group_cost(group, cost, accelerator))
     return None
 
 
@@ -103,13 +101,12 @@ def _nested(shape: TreeShape, choices: dict[str, list[Mapping]], accelerator: Ac
 
     What an operator takes follows from its own nest, so that one tree costs one candidate of every operator.
     """
-    names, group = list(choices), shape.tree.group
+    names = list(choices)
     found: list[list[_Nested]] = [[] for _ in names]
     held, capacity = [dict[Place, float]() for _ in names], dict[Place, float]()
     for at in range(max(map(len, choices.values()))):
         leaves = tuple(FusedLeaf(name, own[min(at, len(own) - 1)]) for name, own in choices.items())
-        mapping = FusedMapping(replace(shape.tree.mapping.root, parts=leaves), shape.tree.mapping.held)
-        tree = FusedTree(group, mapping)
+        tree = shape.tree.nested(leaves)
         shares, taken = fused_shares(tree, accelerator), dict[tuple[str, str, Place], float]()
         for (memory, turn), rooms in fused_rooms(tree, accelerator).items():
             for room in rooms:

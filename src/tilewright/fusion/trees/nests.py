@@ -11,8 +11,18 @@ from tilewright.base import InputError, digest
 from tilewright.fusion.trees.network import TreeGoal
 from tilewright.fusion.trees.shapes import TreeShape, turn_of
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Bounds, Constraints, FusedTree, LevelLoops, Mapping, MapSpace, operations_of, tile_bytes
-from tilewright.search import Watch, search
+from tilewright.mapping import (
+    Bounds,
+    Constraints,
+    FusedTree,
+    KeptSets,
+    LevelLoops,
+    Mapping,
+    MapSpace,
+    operations_of,
+    tile_bytes,
+)
+from tilewright.search import Start, Watch, search
 from tilewright.workload import Operator
 
 METRIC = {"latency": "latency", "energy": "energy", "edp": "edp", "dram": "traffic"}
@@ -29,10 +39,15 @@ class NestEffort:
 
 
 class NestSearch:
-    """Searches nests, each once: those of equal operators in equal surroundings are the same."""
+    """Searches nests, each once: those of equal operators in equal surroundings are the same.
+
+    They begin from how operators run alone, where ``alone`` gives that by their signatures; what
+    memories let pass there passes in groups too, but for homes.
+    """
 
     def __init__(self, accelerator: Accelerator, goal: TreeGoal, effort: NestEffort) -> None:
         self.accelerator, self.goal, self.effort = accelerator, goal, effort
+        self.alone: dict[object, Mapping] = {}
         self.known: dict[str, Mapping | None] = {}
         self.scored = 0
 
@@ -65,13 +80,16 @@ class NestSearch:
     def _found(self, operator: Operator, machine: Accelerator, homes: dict[str, str],
                steps: dict[str, int]) -> Mapping | None:
         outer, inner = machine.memories[0].name, machine.memories[1].name
+        alone = self.alone.get(operator.signature)
         rules = Constraints(
             keeps=_keeps(operator, machine, homes), orders={outer: ((*steps, "*"),)} if steps else {},
             tiles={inner: {name: Bounds(step, step) for name, step in steps.items()}} if steps else {})
         try:
-            space = MapSpace(operator, machine, constraints=rules)
+            kept = KeptSets(MapSpace(operator, machine, constraints=rules))
+            space = kept.space if alone is None else kept[kept.number_of(alone)]
             result = search(operator, machine, objective=METRIC[self.goal], budget=self.effort.samples,
-                            seed=self.effort.seed, space=space, watch=Watch(threads=1))
+                            seed=self.effort.seed, space=space, watch=Watch(threads=1),
+                            start=None if alone is None else Start.of(alone, operator))
         except InputError:
             return None
         self.scored += result.samples

@@ -12,7 +12,7 @@ from tilewright.fusion.trees.nests import METRIC, NestEffort, NestSearch
 from tilewright.fusion.trees.network import TreeCost, TreeProblem, summed_costs
 from tilewright.fusion.trees.plans import FusionPlan, joined_plan, numbered, renamed, single
 from tilewright.jobs import Job, Keeper, Observer, Runner, Stop
-from tilewright.mapping import FusedGroup, FusedLeaf, dump_fused, load_fused
+from tilewright.mapping import FusedGroup, FusedLeaf, KeptSets, MapSpace, dump_fused, load_fused
 from tilewright.search import search_network
 from tilewright.workload import MacNode, Operator
 
@@ -73,6 +73,7 @@ class _Planner:
         jobs: list[Job[Kept]] = [Job(self._key("layer", signature), self._layer, inputs=(operator,))
                 for signature, operator in nodes.items()]
         found = dict(zip(nodes, (self._read(kept) for kept in self.runner.run(jobs)), strict=True))
+        self.nests.alone = {signature: plan.mapping.root.leaves[0].mapping for signature, (plan,) in found.items()}
         plans = []
         for unit in self.problem.units:
             node, first = self.problem.tensors.nodes[unit.names[0]], single(unit.names[0])
@@ -94,7 +95,8 @@ class _Planner:
     def _layer(self, operator: Operator) -> Kept:
         machine = self.problem.accelerator
         (layer,) = search_network([operator], machine, objective=METRIC[self.problem.goal],
-                                  budget=self.asked.alone_samples, seed=self.asked.effort.seed, workers=1).layers
+                                  budget=self.asked.alone_samples, seed=self.asked.effort.seed, workers=1,
+                                  space=lambda one: KeptSets(MapSpace(one, machine))).layers
         if layer.result.mapping is None or layer.result.cost is None:
             raise InputError(operator.name, f"must have a legal mapping on {machine.name}", "none found",
                              "tilewright map tells what does not fit")

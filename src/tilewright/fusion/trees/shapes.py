@@ -5,9 +5,14 @@ that seem to move the fewest bytes of the outermost memory.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heapify, heappop, heappush
 from itertools import permutations
-from math import prod
+from math import inf, prod
+from typing import Literal
+
+import numpy as np
 
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import (
@@ -17,9 +22,13 @@ from tilewright.mapping import (
     FusedNode,
     FusedTree,
     HeldTensor,
+    HeldWords,
     SharedLoop,
-    fused_rooms,
+    Turns,
+    held_bytes,
+    needed,
     operations_of,
+    partition_of,
     tile_bytes,
 )
 from tilewright.workload import Operator
@@ -39,13 +48,14 @@ class TreeShape:
     held_bytes
         Room that the intermediate tensors take in ``memory``, at most.
     estimate_bytes
-        What it may move of the outermost memory; only to choose by.
+        What it may move of the outermost memory; only to choose by, of equal ones by the turns.
     """
 
     tree: FusedTree
     memory: str
     held_bytes: float
     estimate_bytes: float
+    turns: int = 1
 
 
 def holding(accelerator: Accelerator) -> tuple[Memory, ...]:
@@ -53,22 +63,46 @@ def holding(accelerator: Accelerator) -> tuple[Memory, ...]:
     return tuple(memory for memory in accelerator.memories[1:] if accelerator.instances(memory.name) == 1)
 
 
-def shapes(group: FusedGroup, accelerator: Accelerator, most: int) -> list[TreeShape]:
-    """Return the most promising shapes of a group's tree, no more than ``most``."""
+def shapes(group: FusedGroup, accelerator: Accelerator, most: int, below: float = inf) -> list[TreeShape]:
+    """Return the most promising shapes of a group's tree, no more than ``most``.
+
+    All seem to move less than ``below`` bytes of the outermost memory. Two loops are shared where one gives too few.
+    """
     between = [operator for operator in group.operators if group.readers(operator.name)]
-    found = []
+    twice = any(operations_of(operator) is not None for operator in group.operators)
+    singles = [_Looped(group, accelerator, loops) for loops in _singles(group, accelerator)]
+    pairs, found = list[_Looped](), list[TreeShape]()
     for memory in holding(accelerator):
         if not all(memory.can_keep(operator.output.name, operator.output.role) for operator in between):
             continue
-        twice = any(operations_of(operator) is not None for operator in group.operators)
-        singles = [shape for loops in _singles(group, accelerator) for copies in ((1, 2) if twice else (1,))
-                   if (shape := _shape(group, accelerator, (memory, copies), loops)) is not None]
-        found += singles
-        if len(singles) < most:
-            found += [shape for loops in _pairs(group, accelerator)
-                      if (shape := _shape(group, accelerator, (memory, 1), loops)) is not None]
-    found.sort(key=lambda shape: (shape.estimate_bytes, shape.held_bytes))
+        ways = [_Shaped(looped, memory, copies) for looped in singles for copies in ((1, 2) if twice else (1,))]
+        best = _leading(ways, most, below)
+        if len(best) < most:
+            pairs = pairs or [_Looped(group, accelerator, loops) for loops in _pairs(group, accelerator)]
+            best += _leading([_Shaped(looped, memory, 1) for looped in pairs], most - len(best), below)
+        found += best
+    found.sort(key=lambda shape: (shape.estimate_bytes, shape.turns))
     return found[:most]
+
+
+def _leading(ways: "list[_Shaped]", most: int, below: float) -> list[TreeShape]:
+    """Return the shapes that move the fewest bytes, and of those take the fewest turns, best first.
+
+    What they hold is found only of those that are among them by the least that they may hold.
+    """
+    waiting = [(moved, way.looped.count, at, -1.0) for at, way in enumerate(ways)
+               if (moved := way.figures(True)[0]) < below]
+    heapify(waiting)
+    found = list[TreeShape]()
+    while waiting and len(found) < most:
+        moved, turns, at, held = heappop(waiting)
+        if held >= 0:
+            found.append(ways[at].shape(held, moved))
+            continue
+        moved, held = ways[at].figures(False)
+        if moved < below:
+            heappush(waiting, (moved, turns, at, held))
+    return found
 
 
 def steps_of(size: int, most: int) -> list[int]:
@@ -117,55 +151,121 @@ def _pairs(group: FusedGroup, accelerator: Accelerator) -> Iterator[tuple[Shared
                 yield SharedLoop(outer, one, step), SharedLoop(outer, other, inner)
 
 
-def _shape(group: FusedGroup, accelerator: Accelerator, where: tuple[Memory, int],
-           loops: tuple[SharedLoop, ...]) -> TreeShape | None:
-    """Return a shape, None where the memory has no room for what it holds."""
-    memory, copies = where
-    held = tuple(HeldTensor(operator.name, memory.name, 2 if copies == 2 else 1)
-                 for operator in group.operators if group.readers(operator.name))
-    tree = FusedTree(group, FusedMapping(FusedNode(loops, tuple(
-        FusedLeaf(operator.name) for operator in group.operators)), held))
-    names = {operator.name for operator in group.operators}
-    most = 0.0
-    for (place, _), rooms in fused_rooms(tree, accelerator).items():
-        for room in rooms:
-            taken = sum(size for name, size in room.bytes_by_tensor if name in names)
-            if taken and room.capacity_bytes is not None and taken >= room.capacity_bytes:
-                return None
-            most = max(most, taken) if place == memory.name else most
-    return TreeShape(tree, memory.name, most, _estimate(tree, accelerator, memory, most))
+@dataclass(frozen=True, eq=False)
+class _Looped:
+    """A group in shared loops, wherever its intermediate tensors are held."""
 
+    group: FusedGroup
+    accelerator: Accelerator
+    loops: tuple[SharedLoop, ...]
 
-def _estimate(tree: FusedTree, accelerator: Accelerator, memory: Memory, held: float) -> float:
-    """Return about how many bytes of the outermost memory a shape moves.
+    @cached_property
+    def tree(self) -> FusedTree:
+        """The tree."""
+        return FusedTree(self.group, FusedMapping(FusedNode(self.loops, tuple(
+            FusedLeaf(operator.name) for operator in self.group.operators))))
 
-    What stays in the memory comes once, all else in every turn that it is used in.
-    """
-    moves = list[tuple[float, float, float]]()
-    for operator in tree.group.operators:
-        inside = {link.operand for link in tree.group.sources(operator.name)}
-        if tree.group.readers(operator.name) and not tree.group.leaves(operator.name):
-            inside.add(operator.output.name)
-        counts, extents = turn_of(tree, operator)
-        for tensor in operator.tensors:
-            if tensor.name in inside:
+    @cached_property
+    def turns(self) -> dict[str, tuple[list[tuple[str, int]], dict[str, int]]]:
+        """Of each operator, how often its shared loops run, and the extents of one turn."""
+        return {operator.name: turn_of(self.tree, operator) for operator in self.group.operators}
+
+    @property
+    def count(self) -> int:
+        """How many turns the shared loops take, of the last operator."""
+        return prod(count for _, count in self.turns[self.group.operators[-1].name][0])
+
+    @cached_property
+    def least(self) -> dict[str, HeldWords]:
+        """Words of each intermediate tensor that are held at least: its tile, and what a reader's first turn needs."""
+        found = dict[str, HeldWords]()
+        for operator in self.group.operators:
+            links, axes = self.group.readers(operator.name), operator.output.dimensions
+            if not links:
                 continue
-            vector = operations_of(operator) is not None
-            whole = tensor.words(operator.sizes) if vector else tile_bytes(tensor, operator.sizes, accelerator)
-            tile = memory.copies * (0 if vector else tile_bytes(tensor, extents, accelerator))
-            able = memory.can_keep(tensor.name, tensor.role)
-            moving = [at for at, (name, _) in enumerate(counts) if name in tensor.dimensions]
-            fewest = prod(count for name, count in counts[:max(moving, default=-1) + 1]
-                          if name not in tensor.dimensions)
-            often = prod(count for name, count in counts if name not in tensor.dimensions)
-            moves.append((whole * fewest, whole * (often if able and tensor.role != "outputs" else 2 * often - 1),
-                          tile))
-    room = float("inf") if memory.capacity_bytes is None else memory.capacity_bytes - held
-    total = 0.0
-    for least, most, tile in sorted(moves, key=lambda move: (move[0] - move[1]) / max(move[2], 1.0)):
-        total += least if tile <= room else most
-        room -= tile if tile <= room else 0.0
-    return total
+            words = [prod(self.turns[operator.name][1][name] for name in axes)]
+            for link in links:
+                extents = self.turns[link.reader][1]
+                box = needed(link, operator.sizes, Turns({name: np.zeros(1, np.int64) for name in extents}, {
+                    name: np.array([extent]) for name, extent in extents.items()}))
+                words.append(prod(max(0, int(box.extents(name)[0])) for name in axes))
+            found[operator.name] = HeldWords(max(words), 0)
+        return found
+
+    def moves(self, memory: Memory) -> list[tuple[float, float, float]]:
+        """Return the fewest and most bytes that each tensor from outside moves, and the room with which it is few.
+
+        What stays in the memory comes once, all else in every turn that it is used in.
+        """
+        moves = list[tuple[float, float, float]]()
+        for operator in self.group.operators:
+            inside = {link.operand for link in self.group.sources(operator.name)}
+            if self.group.readers(operator.name) and not self.group.leaves(operator.name):
+                inside.add(operator.output.name)
+            counts, extents = self.turns[operator.name]
+            for tensor in operator.tensors:
+                if tensor.name in inside:
+                    continue
+                vector = operations_of(operator) is not None
+                whole = tensor.words(operator.sizes) if vector else tile_bytes(tensor, operator.sizes,
+                                                                               self.accelerator)
+                tile = memory.copies * (0 if vector else tile_bytes(tensor, extents, self.accelerator))
+                able = memory.can_keep(tensor.name, tensor.role)
+                moving = [at for at, (name, _) in enumerate(counts) if name in tensor.dimensions]
+                fewest = prod(count for name, count in counts[:max(moving, default=-1) + 1]
+                              if name not in tensor.dimensions)
+                often = prod(count for name, count in counts if name not in tensor.dimensions)
+                moves.append((whole * fewest, whole * (often if able and tensor.role != "outputs" else 2 * often - 1),
+                              tile))
+        return sorted(moves, key=lambda move: (move[0] - move[1]) / max(move[2], 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shaped:
+    """Shared loops, and the memory that holds what passes between, so many times."""
+
+    looped: _Looped
+    memory: Memory
+    copies: Literal[1, 2]
+
+    def figures(self, least: bool) -> tuple[float, float]:
+        """Return about how many bytes of the outermost memory it moves, and the bytes it holds; infinite without room.
+
+        The least that both may be follows from the least that it holds.
+        """
+        tree, rooms, held = self.looped.tree, self.memory.rooms, dict[str | None, list[float]]()
+        for name, words in (self.looped.least if least else tree.held_words).items():
+            part = partition_of(self.memory, tree.group.operator(name).output)
+            taken = held_bytes(tree, name, words, self.looped.accelerator)
+            held[part] = [one * self.copies + other for one, other in zip(
+                taken, held.get(part, [0.0] * len(taken)), strict=True)]
+        most = {part: max(taken) for part, taken in held.items()}
+        for part, size in most.items():
+            capacity = rooms[part]
+            if size and capacity is not None and size >= capacity:
+                return inf, size
+        size = max(most.values(), default=0.0)
+        return self._estimate(size), size
+
+    def _estimate(self, held: float) -> float:
+        capacity = self.memory.capacity_bytes
+        room, total = inf if capacity is None else capacity - held, 0.0
+        for least, most, tile in self._moves:
+            total += least if tile <= room else most
+            room -= tile if tile <= room else 0.0
+        return total
+
+    @cached_property
+    def _moves(self) -> list[tuple[float, float, float]]:
+        return self.looped.moves(self.memory)
+
+    def shape(self, held: float, estimate: float) -> TreeShape:
+        """Return it with what it holds, and about moves."""
+        tree = self.looped.tree
+        tensors = tuple(HeldTensor(name, self.memory.name, self.copies) for name in tree.held_words)
+        found = FusedTree(tree.group, replace(tree.mapping, held=tensors))
+        found.held_words = tree.held_words
+        return TreeShape(found, self.memory.name, held, estimate, self.looped.count)
 
 
 def turn_of(tree: FusedTree, operator: Operator) -> tuple[list[tuple[str, int]], dict[str, int]]:
