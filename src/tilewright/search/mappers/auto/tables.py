@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Fanout
 from tilewright.mapping import MapSpace
-from tilewright.search.mappers.exact.chains import Chains, slot_around
+from tilewright.search.mappers.exact.chains import StepChains, slot_around
 from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Arrays, Tables
 from tilewright.search.objective import Objective
 
@@ -74,7 +74,7 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     slots = space.layout.shape[0]
     resting = np.ones((1, slots), dtype=np.int64)
     tables = Tables(space, objective or Objective.parse("power"), tuple(
-        Chains(space, (place,), (resting,)) for place in active.tolist()))
+        StepChains(space, (place,), (resting,)) for place in active.tolist()))
     given, operator = tables.arrays, space.operator
     memories, fanouts, _, tensors, *_ = given.shape
     own = np.array([[tables.slots[memory.name][0] for memory in tables.memories],

@@ -65,8 +65,9 @@ def groups_of(space: MapSpace) -> list[list[int]]:
     names, found = list(operator.sizes), dict[tuple[object, ...], list[int]]()
     for place in above:
         used = tuple(names[place] in tensor.dimensions for tensor in operator.tensors)
-        slides = any(names[place] in axis.dimensions and sum(operator.sizes[d] > 1 for d in axis.dimensions) > 1
-                     for tensor in operator.tensors for axis in tensor.axes)
+        slides = any(names[place] in axis.dimensions and (
+            tensor.is_output or sum(operator.sizes[d] > 1 for d in axis.dimensions) > 1)
+                     for tensor in operator.tensors for axis in tensor.axes if len(axis.dimensions) > 1)
         found.setdefault((used, place if slides else -1), []).append(place)
     return list(found.values())
 
@@ -106,7 +107,7 @@ def described(space: MapSpace, dimension: int, steps: Integers) -> Floats:
 
 
 @dataclass(frozen=True)
-class Once:
+class DistinctRows:
     """Rows of a table, those that are the same once."""
 
     rows: Floats
@@ -116,7 +117,7 @@ class Once:
     where those of each begin there."""
 
     @classmethod
-    def of(cls, given: Floats, first: int = -1) -> "Once":
+    def of(cls, given: Floats, first: int = -1) -> "DistinctRows":
         """Return different ones of some rows, sorted by column ``first``."""
         order = np.lexsort([*given.T, given[:, first]])
         new = np.flatnonzero(np.concatenate(([True], (np.diff(given[order], axis=0) != 0).any(axis=1))))
@@ -128,7 +129,7 @@ class Once:
 
 
 @dataclass(frozen=True)
-class Chains:
+class StepChains:
     """Chains of steps of dimensions that count as one."""
 
     space: MapSpace
@@ -137,7 +138,7 @@ class Chains:
     """Places of the dimensions, and all chains (c, s) of each."""
 
     @classmethod
-    def of(cls, space: MapSpace, dims: list[int]) -> "Chains | None":
+    def of(cls, space: MapSpace, dims: list[int]) -> "StepChains | None":
         """Return the chains of some dimensions; None where they are too many to list."""
         found = [chains for chains in (chains_of(space, place) for place in dims) if chains is not None]
         made = cls(space, tuple(dims), tuple(found))
@@ -145,18 +146,18 @@ class Chains:
             None)
 
     @cached_property
-    def each(self) -> tuple[Once, ...]:
+    def each(self) -> tuple[DistinctRows, ...]:
         """The chains of each dimension that differ in cost."""
-        return tuple(Once.of(self._seen(described(self.space, place, steps)))
+        return tuple(DistinctRows.of(self._seen(described(self.space, place, steps)))
                      for place, steps in zip(self.dims, self.steps, strict=True))
 
     @cached_property
-    def together(self) -> Once:
+    def together(self) -> DistinctRows:
         """Those of all dimensions together."""
         rows = self.each[0].rows
         for other in self.each[1:]:
             rows = (rows[:, None] * other.rows).reshape(-1, rows.shape[1])
-        return Once.of(rows, self._outer)
+        return DistinctRows.of(rows, self._outer)
 
     @property
     def _outer(self) -> int:

@@ -11,9 +11,9 @@ from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import LaneUse, MapSpace, lane_use, tensor_bits
 from tilewright.mapping.spaces.rules import arrays as rules
 from tilewright.search.mappers.exact.chains import (
-    Chains,
     Floats,
     Integers,
+    StepChains,
     groups_of,
     merges,
     slot_around,
@@ -92,13 +92,13 @@ class Tables:
 
     space: MapSpace
     objective: Objective
-    chains: tuple[Chains, ...]
+    chains: tuple[StepChains, ...]
     """Those of each dimension, or of dimensions that count as one."""
 
     @classmethod
     def of(cls, space: MapSpace, objective: Objective) -> "Tables | None":
         """Return the tables; None where a dimension has too many chains to list."""
-        made = [Chains.of(space, places) for places in groups_of(space)]
+        made = [StepChains.of(space, places) for places in groups_of(space)]
         found = [chains for chains in made if chains is not None]
         return cls(space, objective, tuple(sorted(found, key=lambda chains: -len(chains)))) if len(found) == len(
             made) else None
