@@ -53,7 +53,7 @@ def check_layers(seeds: Sequence[int]) -> None:
 def test_no_mapping_beats_a_proof():
     """Among them seeds whose optimum is lost where bounds count loops that may leave a tensor in place.
 
-    Those before the last have one dimension, with one chain of steps; in the last, windows of the output have one place.
+    Those before the last have one dimension, with one chain of steps; in the last, windows of the output stand still.
     """
     check_layers([*range(30), 107, 122, 266, 880, 162, 297, 50186])
 
