@@ -162,12 +162,14 @@ def counted(name, values, architecture, past, inputs):
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
+    from tilewright.interop.pytorch.caches import cache_argument
+
     config = transformers.CONFIG_MAPPING[name](**values)
     eager = {"attn_implementation": "eager", **({"experts_implementation": "eager"} if name == "mixtral" else {})}
     model = getattr(transformers, architecture)._from_config(config, **eager).eval()
     if past:
         zeros = torch.zeros((inputs["input_ids"].shape[0], past), dtype=torch.long)
-        inputs["past_key_values"] = model(zeros, use_cache=True).past_key_values
+        inputs[cache_argument(model)] = model(zeros, use_cache=True).past_key_values
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(**inputs)
     return counter.get_total_flops() / 2

@@ -6,6 +6,7 @@ Appending to a cache, and a scan over all positions, are one call each in place 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from tilewright.interop.pytorch.arranged import APPEND
@@ -14,8 +15,15 @@ from tilewright.interop.pytorch.torch import selective_scan, stand_in
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+_CACHES = ("cache", "past_key_values")
+"""What models of transformers call the cache that they are given: since 5.24, and before."""
 _SCAN_OF = "mamba_selective_scan"
 """What modules of transformers call the scan: position by position, where no kernel for a GPU is installed."""
+
+
+def cache_argument(model: "PreTrainedModel") -> str | None:
+    """Return the argument by which a model is given keys and values of earlier tokens, None where it has none."""
+    return next((name for name in _CACHES if name in signature(model.forward).parameters), None)
 
 
 @contextmanager
@@ -24,10 +32,11 @@ def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
 
     Layers that slide keep as many tokens as their window takes.
     """
-    forward, own = model.forward, vars(model).get("forward")
+    forward, own, name = model.forward, vars(model).get("forward"), cache_argument(model)
+    assert name is not None
 
     def passed(**inputs: Any) -> Any:
-        return forward(**inputs, past_key_values=_cache(model.config, past), use_cache=True)[0]
+        return forward(**inputs, **{name: _cache(model.config, past)}, use_cache=True)[0]
 
     model.forward = passed
     try:

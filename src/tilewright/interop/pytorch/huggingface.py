@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, require_extra, unknown_name
-from tilewright.interop.pytorch.caches import holding, scanning
+from tilewright.interop.pytorch.caches import cache_argument, holding, scanning
 from tilewright.interop.pytorch.quantised import with_quantisation
 from tilewright.interop.pytorch.torch import export_module, is_of, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
@@ -175,7 +175,7 @@ def _phase(model: "PreTrainedModel", phase: object) -> str:
         return ""
     if phase not in _PHASES:
         raise unknown_name("phase", str(phase), list(_PHASES), "bind")
-    if not _writes(model) or "past_key_values" not in signature(model.forward).parameters:
+    if not _writes(model) or cache_argument(model) is None:
         raise InputError("bind phase", "must be left out but for causal language models with keys and values",
                          type(model).__name__)
     return str(phase)
