@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.api.designing import DesignRun, LayersRun, design
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
-    from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused, fused_nest
+    from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused, fused_counts, fused_nest
     from tilewright.api.fusing import FUSION_SPACES, FusedAttention, evaluate_saved, fuse, fused_space_of
     from tilewright.api.inputs import (
         load_accelerator,
@@ -105,6 +105,7 @@ __all__ = [
     "find_array",
     "flexibility",
     "fuse",
+    "fused_counts",
     "fused_nest",
     "fused_space_of",
     "load_accelerator",

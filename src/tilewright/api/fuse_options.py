@@ -79,3 +79,8 @@ class FuseOptions(OnMachine):
         "Look at this plan instead of searching one."))
     told: Observer | None = None
     stop: Stop | None = None
+
+
+def bound_sizes(asked: FuseOptions) -> dict[str, int | str]:
+    """Return the sizes of dynamic dimensions, and the phase where one is named."""
+    return {**(asked.bind or {}), **({"phase": asked.phase} if asked.phase else {})}

@@ -7,7 +7,7 @@ from typing import Any
 
 import tilewright.report
 from tilewright.api.flags import command_line, flags, takes
-from tilewright.api.fuse_options import FuseOptions
+from tilewright.api.fuse_options import FuseOptions, bound_sizes
 from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, name_of
 from tilewright.api.micro_batching import fuse_micro_batches
 from tilewright.api.places import ready_place
@@ -73,7 +73,7 @@ def fuse(asked: FuseOptions) -> OnSheet:
     """
     plan = FUSION_SPACES.get(asked.space)
     _check_own(asked)
-    return plan(asked, load_network(asked.network, _bound(asked) or None))
+    return plan(asked, load_network(asked.network, bound_sizes(asked) or None))
 
 
 def fused_space_of(plan: str | Path | None) -> str | None:
@@ -117,7 +117,7 @@ def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
     goal = FusionGoal(asked.within, asked.objective, asked.softmax, asked.causal)
     found = fuse_attention(graph, machine, goal, asked.plan)
     command = command_line("fuse", FuseOptions, {
-        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "bind": _bound(asked)})
+        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)})
     return FusedAttention(found, graph.name, command)
 
 
@@ -130,8 +130,3 @@ def _check_own(asked: FuseOptions) -> None:
             flag = flags(FuseOptions)[one.name][-1].names[0]
             mend = "Leave it out" + (", or --set clock=1GHz" if one.name == "clock" else "")
             raise InputError(flag, f"must be given with --space {' or '.join(spaces)} alone", given, mend)
-
-
-def _bound(asked: FuseOptions) -> dict[str, int | str]:
-    """Return the sizes of dynamic dimensions, and the phase where one is named."""
-    return {**(asked.bind or {}), **({"phase": asked.phase} if asked.phase else {})}

@@ -1,6 +1,6 @@
 """The space of trees of `fuse`: what is asked for, and what came of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import tilewright.report
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line
-from tilewright.api.fuse_options import FuseOptions
+from tilewright.api.fuse_options import FuseOptions, bound_sizes
 from tilewright.api.inputs import load_target, name_of
 from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
@@ -38,6 +38,7 @@ class TreeRun(OnSheet):
 
     plan: FusionPlan
     command: str
+    asked: Mapping[str, Any]
 
     @property
     def cost(self) -> TreeCost:
@@ -72,7 +73,7 @@ class TreeRun(OnSheet):
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return dict(tilewright.report.tree_plan(self.plan, self.command))
+        return {**tilewright.report.tree_plan(self.plan, self.command), "asked": dict(self.asked)}
 
     def write_plan(self, path: str | Path) -> Path:
         """Write the groups as YAML, which `evaluate_fused` costs; folders are made."""
@@ -101,5 +102,5 @@ def fuse_in_trees(asked: FuseOptions, graph: Graph) -> TreeRun:
 
     with kept_in(asked.out, "fuse-trees") as kept:
         plan = fuse_trees(problem, search, keeper=kept, told=asked.told, stop=asked.stop or present_stop())
-    return TreeRun(plan, command_line("fuse", FuseOptions, {
-        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch)}))
+    named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
+    return TreeRun(plan, command_line("fuse", FuseOptions, {**vars(asked), **named}), named)

@@ -39,7 +39,7 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
     not go together, is an `InputError`.
     """
     network, layer, arch = what
-    if source.endswith((".yaml", ".yml")):
+    if source.endswith((".yaml", ".yml")) or tilewright.mapping.is_fused_file(Path(source)):
         return _from_file(source, what, sizes(bind, "--bind"), shares(density), precision)
     if precision not in (AUTO, MACHINE):
         raise InputError("--precision", "must come with a mapping file; a run knows its own", source)

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from tilewright.cost.hardware import Columns, HardwareBatch
     from tilewright.cost.limits import Relief, limits_of, relief, with_twice
     from tilewright.cost.network import NOTHING, NetworkModel, Totals, network_sum
-    from tilewright.cost.records import COMPUTE, Cost, Count, CycleLimit, Expected, FusedCost, MemoryTraffic, limited_by
+    from tilewright.cost.records import (
+        COMPUTE,
+        KINDS,
+        Cost,
+        Count,
+        CycleLimit,
+        Expected,
+        FusedCost,
+        MemoryTraffic,
+        limited_by,
+    )
     from tilewright.cost.sparse.explain import left_of, sparse_cost
     from tilewright.cost.sparse.model import SparseModel, cost_model
     from tilewright.cost.systolic.array_energy import ArrayEnergy, PartitionedEnergy, array_energy, partitioned_energy
@@ -76,6 +86,7 @@ __all__ = [
     "DRAM_MEMORIES",
     "ENERGY",
     "FIXED_ARRAYS",
+    "KINDS",
     "MONOLITHIC",
     "NOTHING",
     "RECONFIGURABLE_ARRAYS",

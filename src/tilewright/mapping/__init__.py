@@ -41,7 +41,14 @@ if TYPE_CHECKING:
         SharedLoop,
         operations_of,
     )
-    from tilewright.mapping.fused_files import dump_fused, is_fused_file, load_fused
+    from tilewright.mapping.fused_files import (
+        TREES,
+        asked_of_trees,
+        dump_fused,
+        is_fused_file,
+        load_fused,
+        numbered_groups,
+    )
     from tilewright.mapping.fused_legality import (
         FusedViolation,
         fused_rooms,
@@ -84,6 +91,7 @@ __all__ = [
     "ANY",
     "DATAFLOWS",
     "TILINGS",
+    "TREES",
     "Atom",
     "Bounds",
     "Constraints",
@@ -121,6 +129,7 @@ __all__ = [
     "Turns",
     "Violation",
     "Zeros",
+    "asked_of_trees",
     "axis_sides",
     "by_room",
     "check_homes",
@@ -158,6 +167,7 @@ __all__ = [
     "load_space",
     "needed",
     "nest_rows",
+    "numbered_groups",
     "operations_of",
     "padded",
     "padding_words",

@@ -19,9 +19,10 @@ The format::
             - {levels: [], parts: [operator: layer1.0.conv2]}   # a node inside
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
@@ -32,6 +33,8 @@ from tilewright.mapping.fused import FusedLeaf, FusedMapping, FusedNode, HeldTen
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 
 Where: TypeAlias = tuple[str | int, ...]
+TREES = "tilewright trees 1"
+"""What JSON of `fuse` calls a plan of trees."""
 
 
 class _Fields(BaseModel):
@@ -92,14 +95,22 @@ class FusedFileFields(_Fields):
 
 
 def is_fused_file(path: Path | None) -> bool:
-    """Whether a YAML file is one of fused groups; False where there is none."""
-    if path is None or path.suffix not in (".yaml", ".yml") or not path.is_file():
+    """Whether a file is one of fused groups, YAML or what `fuse` wrote as JSON; False where there is none."""
+    if path is None or path.suffix not in (".yaml", ".yml", ".json") or not path.is_file():
         return False
+    if path.suffix == ".json":
+        return _saved_trees(path) is not None
     return any(line.startswith("groups:") for line in read_text(path).splitlines())
 
 
+def asked_of_trees(path: Path) -> dict[str, Any]:
+    """Return what `fuse` was asked for when it wrote a plan as JSON: ``network``, ``arch``, ``bind``; else nothing."""
+    saved = _saved_trees(path) if path.suffix == ".json" else None
+    return dict(saved.get("asked", {})) if saved is not None else {}
+
+
 def load_fused(source: str | Path, accelerator: Accelerator) -> tuple[FusedMapping, ...]:
-    """Return the fused mappings in a YAML file, or in the text itself where ``source`` has more than one line.
+    """Return the fused mappings in a file, or in YAML text where ``source`` has more than one line.
 
     What operators there are, `FusedTree` tells, and whether a mapping is legal, `fused_violations`.
 
@@ -108,12 +119,30 @@ def load_fused(source: str | Path, accelerator: Accelerator) -> tuple[FusedMappi
     InputError
         With file and line: broken YAML, unknown fields, levels of another machine, numbers that are none.
     """
+    return tuple(numbered_groups(source, accelerator).values())
+
+
+def numbered_groups(source: str | Path, accelerator: Accelerator) -> dict[int, FusedMapping]:
+    """Return what `load_fused` does by number: the place in a YAML file, that of the whole plan where it is JSON."""
+    saved = _saved_trees(Path(source)) if str(source).endswith(".json") else None
+    if saved is not None:
+        trees = {at: group["tree"] for at, group in enumerate(saved["groups"]) if group["tree"] is not None}
+        return {at: next(iter(numbered_groups(tree, accelerator).values())) for at, tree in trees.items()}
     document = FieldsDocument.of(source, "plan", "groups:")
     given = document.validated(FusedFileFields, document.plain())
     if not given.groups:
         raise document.fail(("groups",), "must be some groups", "none")
     reader = _FusedReader(document, accelerator)
-    return tuple(reader.group(group, ("groups", at)) for at, group in enumerate(given.groups))
+    return {at: reader.group(group, ("groups", at)) for at, group in enumerate(given.groups)}
+
+
+def _saved_trees(path: Path) -> dict[str, Any] | None:
+    """Return a plan that `fuse` wrote as JSON, None where a file is none."""
+    try:
+        found = json.loads(read_text(path))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.get("kind") == TREES else None
 
 
 class _FusedReader:
@@ -198,4 +227,4 @@ def _level_lines(levels: Iterable[LevelLoops], indent: str) -> Iterator[str]:
         yield from told
 
 
-__all__ = ["dump_fused", "is_fused_file", "load_fused"]
+__all__ = ["TREES", "asked_of_trees", "dump_fused", "is_fused_file", "load_fused", "numbered_groups"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.base import Plot, Table, Value
 from tilewright.fusion.trees import FusionPlan, PlannedGroup
-from tilewright.mapping import FusedTree, dump_fused, fused_rooms
+from tilewright.mapping import TREES, FusedTree, dump_fused, fused_rooms
 from tilewright.report.quantities import engineering, percent, seconds_of, shortened
 from tilewright.report.sheet import Sheet
 
@@ -121,7 +121,7 @@ def tree_plan(plan: FusionPlan, command: str) -> Mapping[str, Any]:
                "tree": None if group.mapping is None else dump_fused([group.mapping])}
               for group, end in zip(plan.groups, ends, strict=True)]
     bounds = {**asdict(plan.bounds), "latency_cycles": plan.bounds.latency_cycles}
-    return {"kind": "tilewright trees 1", "command": command, "network": plan.problem.tensors.name,
+    return {"kind": TREES, "command": command, "network": plan.problem.tensors.name,
             "accelerator": plan.problem.accelerator.name, "objective": plan.problem.goal, "cost": asdict(plan.cost),
             "unfused": asdict(plan.unfused), "bounds": bounds, "gap": plan.gap, "gain": plan.gain,
             "joined_exactly": plan.whole, "groups": groups}

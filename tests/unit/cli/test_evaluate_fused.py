@@ -82,3 +82,51 @@ def test_what_is_wrong_is_one_error(run, old, new, told):
 def test_a_plan_of_another_network_and_options_that_it_cannot_have_are_errors(run):
     assert run(PLAN, network="vgg16").code == 2
     assert run(PLAN, "--layer", "layer1.0.conv1").code == 2
+
+
+def test_counts_of_a_group_add_up_over_its_operators_and_are_derived(run, tilewright, tmp_path):
+    run(PLAN, "--json", str(tmp_path / "evaluated.json"))
+    (group,) = json.loads((tmp_path / "evaluated.json").read_text())["groups"]
+    counts = {(row["operator"], row["memory"], row["tensor"]): row for row in group["cost"]["counts"]}
+    where = "explain", tmp_path / "plan.yaml", "--network", "resnet18", "--arch", "eyeriss", "--group", "0"
+    made, read = counts["layer1.0.relu1", "GLB", "O"]["reads"], counts["layer1.0.conv2", "GLB", "I"]["reads"]
+    found = tilewright(*where, "--count", "GLB.relu1.reads")
+    assert found.code == 0, found.err
+    assert f"GLB.relu1.reads = {made + read:,} words, of 2 operators" in found.out and read > 0
+    assert "layer1.0.relu1, its tensor O" in found.out and f"layer1.0.conv2, its tensor I: {read:,} words" in found.out
+    assert f"GLB.I.reads = {read:,}" in found.out
+    weights = counts["layer1.0.conv1", "DRAM", "W"]["reads"]
+    assert f"= {weights:,} words" in tilewright(*where, "--count", "dram.layer1.0.conv1.W.reads").out
+    listed = tilewright(*where).out
+    assert "GLB.I.reads" in listed and f"{read:,}" in listed
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (("--group", "1"), "--group: must be one of the plan that has loops; Got 1"),
+    (("--group", "0", "--count", "GLB.nothing.reads"), "must be MEMORY.TENSOR.KIND of a tensor of the group"),
+    (("--group", "0", "--count", "reads"), "must be MEMORY.TENSOR.KIND of a tensor of the group"),
+    (("--group", "0", "--layer", "layer1.0.conv1"), "--layer: must be left out with --group"),
+])
+def test_groups_and_counts_that_there_are_not_are_one_error(tilewright, tmp_path, options, told):
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    found = tilewright("explain", tmp_path / "plan.yaml", "-n", "resnet18", "-a", "eyeriss", *options)
+    assert found.code == 2 and told in found.err.replace("\n", " ")
+
+
+def test_a_plan_that_fuse_wrote_as_json_needs_no_network_or_machine(tilewright, tmp_path):
+    plan = tmp_path / "plan.json"
+    made = tilewright("fuse", "minerva", "-a", "edge-s2", "--space", "trees", "-o", "energy", "--budget", "40",
+                      "--layers", "2", "--json", plan)
+    assert made.code == 0, made.err
+    groups = json.loads(plan.read_text())["groups"]
+    number, group = next((at, each) for at, each in enumerate(groups) if each["fused"])
+    held = tilewright("explain", plan, "--group", str(number), "--count", f"DRAM.{group['operators'][0]}.fills")
+    assert held.code == 2  # what passes between them never comes to the memory outside
+    listed = tilewright("explain", plan, "--group", str(number))
+    assert listed.code == 0 and all(name in listed.out for name in group["operators"])
+    again = tilewright("evaluate", plan, "--network", "minerva", "--arch", "edge-s2", "--json", tmp_path / "e.json")
+    assert again.code == 0, again.err
+    whole = json.loads((tmp_path / "e.json").read_text())["groups"]
+    fused = next(each for each in whole if set(each["operators"]) >= set(group["operators"]))
+    assert fused["cost"]["latency_cycles"] == group["cost"]["latency_cycles"]
+    assert tilewright("explain", plan, "--group", "0", "--count", "latency").code == 2
