@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
     from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused, fused_counts, fused_nest
-    from tilewright.api.fusing import FUSION_SPACES, FusedAttention, evaluate_saved, fuse, fused_space_of
+    from tilewright.api.fusing import (
+        FUSION_SPACES,
+        FusedAttention,
+        attention_counts,
+        evaluate_saved,
+        fuse,
+        fused_space_of,
+    )
     from tilewright.api.inputs import (
         load_accelerator,
         load_design_space,
@@ -91,6 +98,7 @@ __all__ = [
     "Watcher",
     "allocate",
     "array",
+    "attention_counts",
     "bounds",
     "case_cost",
     "choose_space",

@@ -1,5 +1,6 @@
 """Which operators of a network run together: spaces of fused plans by name."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +17,7 @@ from tilewright.api.tree_fusing import fuse_in_trees
 from tilewright.base import InputError, Registry, read_text, write_whole
 from tilewright.fusion import microbatch
 from tilewright.fusion.flat import (
+    AttentionCounts,
     AttentionFusion,
     FusionGoal,
     attention_terms,
@@ -43,6 +45,7 @@ class FusedAttention(OnSheet):
     found: AttentionFusion
     network: str
     command: str
+    asked: Mapping[str, Any]
 
     @property
     def sheet(self) -> "tilewright.report.Sheet":
@@ -52,13 +55,17 @@ class FusedAttention(OnSheet):
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return dict(tilewright.report.attention_tree(self.found, self.network, self.command))
+        return {**tilewright.report.attention_tree(self.found, self.network, self.command), "asked": dict(self.asked),
+                "yaml": self._yaml}
 
     def write_plan(self, path: str | Path) -> Path:
         """Write the plans as YAML, which ``plan`` of `fuse` reads; folders are made."""
+        return write_whole(ready_place(path), self._yaml)
+
+    @property
+    def _yaml(self) -> str:
         found = self.found
-        return write_whole(ready_place(path), attention_yaml(
-            self.network, found.plans, found.machine, found.goal.softmax))
+        return attention_yaml(self.network, found.plans, found.machine, found.goal.softmax)
 
 
 @takes(FuseOptions, raises=", or no plan fits the machine")
@@ -78,6 +85,8 @@ def fuse(asked: FuseOptions) -> OnSheet:
 
 def fused_space_of(plan: str | Path | None) -> str | None:
     """Return the space of a plan that `fuse` saved, None where a file is none."""
+    if isinstance(plan, str) and "\n" in plan:
+        return "flat" if "\nattentions:" in plan else "micro-batch" if "\nstrategy:" in plan else None
     if plan is None or Path(plan).suffix not in (".yaml", ".yml") or not Path(plan).is_file():
         return None
     lines = read_text(Path(plan)).splitlines()
@@ -107,6 +116,44 @@ def evaluate_saved(plan: str | Path, network: Network, arch: Machine, bind: Mapp
     return fuse(network, arch, bind=bind, plan=plan, space=space or "", **more)
 
 
+def attention_counts(plan: str | Path, group: int, target: tuple[Network | None, Machine | None] = (None, None),
+                     bind: Mapping[str, int | str] | None = None) -> AttentionCounts | None:
+    """Return the counts of one attention of a plan that `fuse` saved, as YAML or JSON; None where a file is no such.
+
+    JSON names its network and machine, which ``target`` and ``bind`` then need not.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read, the plan is one of another network, or it has no such attention.
+    """
+    asked: Mapping[str, Any] = {}
+    text: str | Path = plan
+    if Path(plan).suffix == ".json" and Path(plan).is_file():
+        try:
+            saved = json.loads(read_text(Path(plan)))
+        except ValueError:
+            return None
+        if not isinstance(saved, dict) or saved.get("kind") != "tilewright attention 1":
+            return None
+        text, asked = saved.get("yaml", ""), saved.get("asked", {})
+        if not isinstance(text, str) or "attentions:" not in text or not isinstance(asked, dict):
+            raise InputError(str(plan), "must have the plan as YAML, and what was asked for", None,
+                             "Write it again with tilewright fuse --json")
+    elif fused_space_of(plan) != "flat":
+        return None
+    network, arch = target[0] or asked.get("network"), target[1] or asked.get("arch")
+    if network is None or arch is None:
+        raise InputError("--network" if network is None else "--arch", "must be given with this plan", str(plan))
+    run = evaluate_saved(text, network, arch, bind or asked.get("bind") or None)
+    assert isinstance(run, FusedAttention)
+    plans = run.found.plans
+    if not 0 <= group < len(plans):
+        raise InputError("--group", "must be one of the plan", group, ", ".join(
+            f"{at}: {one.attention.name}" for at, one in enumerate(plans)))
+    return AttentionCounts(plans[group], run.found.machine)
+
+
 @FUSION_SPACES.register("flat")
 def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
     if not isinstance(asked.arch, str) and isinstance(asked.arch, Sequence):
@@ -116,9 +163,8 @@ def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
                            word_bits=asked.word_bits)
     goal = FusionGoal(asked.within, asked.objective, asked.softmax, asked.causal)
     found = fuse_attention(graph, machine, goal, asked.plan)
-    command = command_line("fuse", FuseOptions, {
-        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)})
-    return FusedAttention(found, graph.name, command)
+    named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
+    return FusedAttention(found, graph.name, command_line("fuse", FuseOptions, {**vars(asked), **named}), named)
 
 
 def _check_own(asked: FuseOptions) -> None:

@@ -111,7 +111,8 @@ def attention_tree(found: AttentionFusion, network: str, command: str) -> Mappin
                 "latency_cycles": cost.latency_cycles, "energy_pj": cost.energy_pj,
                 "bound": {**vars(bound), "dram_words": bound.dram_words}, "gap": plan.gap}
 
-    return {"network": network, "machine": vars(found.machine), "goal": vars(found.goal), "command": command,
+    return {"kind": "tilewright attention 1", "network": network, "machine": vars(found.machine),
+            "goal": vars(found.goal), "command": command,
             "latency_cycles": found.latency_cycles, "speedup": found.speedup, "whole_speedup": found.whole_speedup,
             "gap": found.gap, "others": vars(found.others),
             "attentions": [{**vars(plan.attention), "plan": plain(plan), "unfused": plain(before)}

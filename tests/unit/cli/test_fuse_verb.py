@@ -110,6 +110,21 @@ def test_a_saved_plan_costs_what_it_did(tilewright, tmp_path):
     assert tilewright(*words[:-2]).code == 2 and tilewright(*words, "--layer", "x").code == 2
 
 
+
+def test_counts_of_a_plan_of_attention_are_derived(tilewright, tmp_path):
+    tilewright("fuse", "bert-base:sequence=256", "--arch", "flat-edge", "--memory", "64KiB", "-o", "dram",
+               "--json", "plan.json", "--save", "plan.yaml")
+    words = json.loads((tmp_path / "plan.json").read_text())["attentions"][0]["plan"]["words"]
+    found = tilewright("explain", "plan.json", "--group", "0", "--count", "Buffer.K.fills")
+    assert found.code == 0 and f"Buffer.K.fills = {words['K']:,} words" in found.out, found.err
+    assert "keys, each once" in found.out or "keys that come again for each of 2 tiles of rows" in found.out
+    assert tilewright("explain", "plan.yaml", "--group", "0", "-n", "bert-base:sequence=256", "-a", "flat-edge",
+                      "--count", "buffer.k.fills").out == found.out
+    assert "DRAM.O.updates" in tilewright("explain", "plan.json", "--group", "0").out
+    for wrong in (("--group", "3"), ("--group", "0", "--count", "Buffer.X.fills"), ("--group", "0", "-n", "vgg16")):
+        assert tilewright("explain", "plan.json", *wrong).code == 2
+
+
 GIVEN = """\
 network: bert-base
 attentions:

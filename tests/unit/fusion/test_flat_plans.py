@@ -10,6 +10,8 @@ from tilewright.base import InputError
 from tilewright.fusion.flat import (
     SPACES,
     Attention,
+    AttentionCounts,
+    TilePlan,
     attention_bound,
     attentions,
     best_plan,
@@ -18,6 +20,7 @@ from tilewright.fusion.flat import (
     forced_words,
     fused_costs,
     fused_space,
+    given_plan,
     other_products,
     unfused_costs,
 )
@@ -62,6 +65,30 @@ def test_no_plan_is_below_the_bound(attention, softmax):
             assert values[0].size == 0 or values[0].min() >= least
             if values[1].size and values[2].size and name != "energy_pj":
                 assert values[1].min() + values[2].min() >= least
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_that_are_derived_add_up_to_what_plans_cost(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        rows, keys, depth, width = rng.integers(1, 60, 4).tolist()
+        causal = bool(rng.integers(2)) and rows <= keys
+        one = Attention("some", 3, rows, keys, depth, width, causal=causal)
+        machine = replace(EDGE, capacity_words=int(rng.integers(2 * (depth + width + 1), 9000)))
+        for space in (fused_space(one, machine, "online", "vector"), product_space(one, machine)):
+            for at in rng.integers(len(space), size=4).tolist():
+                values = [values[at].item() for values in vars(space).values()]
+                for names in (("L-A",), ("L", "A")):
+                    try:
+                        plan = given_plan(one, machine, tuple(TilePlan(name, *values) for name in names))
+                    except InputError:
+                        continue
+                    counts = AttentionCounts(plan, machine)
+                    for tensor in ("Q", "K", "V", "O", "logits"):
+                        both = counts.value(tensor, "reads") + counts.value(tensor, "updates")
+                        assert both == plan.cost.words[tensor]
+                    held = [counts.value(tensor, "held") for tensor in ("Q", "K", "V", "O", "logits")]
+                    assert len(names) == 2 or sum(held) == plan.cost.footprint_words
 
 
 def test_a_small_buffer_forces_words_that_plans_move():

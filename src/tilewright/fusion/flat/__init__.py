@@ -19,6 +19,7 @@ from tilewright.fusion.flat.dataflows import (
     product_cost,
     table_words,
 )
+from tilewright.fusion.flat.explaining import AttentionCounts
 from tilewright.fusion.flat.machines import FlatMachine, flat_machine
 from tilewright.fusion.flat.networks import AttentionFusion, FusionGoal, fuse_attention
 from tilewright.fusion.flat.plan_files import attention_terms, attention_yaml, read_attention_plans
@@ -44,6 +45,7 @@ __all__ = [
     "AttentionBlock",
     "AttentionBound",
     "AttentionCost",
+    "AttentionCounts",
     "AttentionFusion",
     "AttentionPlan",
     "DataflowCost",

@@ -24,6 +24,8 @@ class FlatMachine:
         Of a multiply-accumulate, and of a word read or written.
     softmax_rate, scale_rate
         Elements of a softmax, and multiplications, that the vector unit begins in a cycle.
+    memories
+        Names of DRAM and of the buffer.
     """
 
     name: str
@@ -39,6 +41,7 @@ class FlatMachine:
     scale_rate: float
     word_bits: int
     clock_mhz: float
+    memories: tuple[str, str] = ("DRAM", "GLB")
 
     @property
     def elements(self) -> int:
@@ -95,4 +98,5 @@ def flat_machine(accelerator: Accelerator, *, capacity_bytes: float | None = Non
         rate(buffer.bandwidth.shared or buffer.bandwidth.read, buffer.word_bits),
         accelerator.compute.energy_pj_per_mac, (energy.read_pj + energy.fill_pj) / 2 * bits / buffer.word_bits,
         (dram.energy.read_pj + dram.energy.update_pj) / 2 * bits / dram.word_bits,
-        unit.rate("softmax") / OPERATIONS_PER_ELEMENT["softmax"], unit.rate("scale"), bits, clock)
+        unit.rate("softmax") / OPERATIONS_PER_ELEMENT["softmax"], unit.rate("scale"), bits, clock,
+        (dram.name, buffer.name))
