@@ -117,7 +117,7 @@ def test_counts_of_a_plan_of_attention_are_derived(tilewright, tmp_path):
     words = json.loads((tmp_path / "plan.json").read_text())["attentions"][0]["plan"]["words"]
     found = tilewright("explain", "plan.json", "--group", "0", "--count", "Buffer.K.fills")
     assert found.code == 0 and f"Buffer.K.fills = {words['K']:,} words" in found.out, found.err
-    assert "keys, each once" in found.out or "keys that come again for each of 2 tiles of rows" in found.out
+    assert "one instance:" in found.out and f"the cost of the plan has {words['K']:,}" in found.out
     assert tilewright("explain", "plan.yaml", "--group", "0", "-n", "bert-base:sequence=256", "-a", "flat-edge",
                       "--count", "buffer.k.fills").out == found.out
     assert "DRAM.O.updates" in tilewright("explain", "plan.json", "--group", "0").out
