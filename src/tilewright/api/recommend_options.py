@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from tilewright.api.array_options import ArrayOptions
 from tilewright.api.flags import again, flags, option
 from tilewright.api.options import NetworkOptions, OnMachine, SpaceOptions
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tilewright.api.inputs import Network
 
 ArraySpaces = Literal["published", "realisable", "planar"]
-ArrayObjectives = Literal["latency"]
+ArrayObjectives = Literal["latency", "energy", "edp"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ class RecommendOptions:
         "A reconfigurable array: sagar, or how many multiply-accumulate units one of cells of 4 x 4 has, as 4096."))
     _: KW_ONLY
     objective: ArrayObjectives = option("latency", "--objective", "-o", choices=get_args(ArrayObjectives),
-                                        says="What is to be least.")
+                                        says=(
+        "What is to be least of each product: cycles, energy, or their product. Models know latency alone."))
+    power: float | None = again(ArrayOptions, "power", None)
     space: ArraySpaces = option("realisable", "--space", choices=get_args(ArraySpaces), says=(
         "Which configurations there are: published, every sub-array whose sides are the cell's times powers of two; "
         "realisable, those no longer than the plane of cells; planar, those that tile it."))

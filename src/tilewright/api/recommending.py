@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,13 @@ from tilewright.api.recommend_options import RecommendOptions
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, require_extra
-from tilewright.cost import RECONFIGURABLE_ARRAYS, ReconfigurableArray, SystolicProduct, reconfigurable_array
+from tilewright.cost import (
+    RECONFIGURABLE_ARRAYS,
+    ReconfigurableArray,
+    SystolicProduct,
+    array_energy,
+    reconfigurable_array,
+)
 from tilewright.recommendation import (
     Advice,
     Choices,
@@ -67,9 +73,9 @@ class Recommendation(OnSheet):
         By name.
     skipped
         Layers that are no matrix products, with the reason.
-    fixed_cycles, fixed
-        What the network takes on the one configuration that is best for all of it, and which.
-    whole_cycles
+    fixed_cost, fixed
+        By the objective, what the network takes on the one configuration that is best for all of it, and which.
+    whole_cost
         What it takes on the whole plane as one array, outputs resting.
 
     Examples
@@ -84,12 +90,13 @@ class Recommendation(OnSheet):
 
     network: str
     array: ReconfigurableArray
+    objective: str
     space: str
     layers: dict[str, LayerAdvice]
     skipped: tuple[tuple[str, str], ...]
     fixed: str
-    fixed_cycles: int
-    whole_cycles: int
+    fixed_cost: float
+    whole_cost: float
     seconds: float
     command: str = ""
 
@@ -99,23 +106,35 @@ class Recommendation(OnSheet):
         return {name: layer.advice.configuration for name, layer in self.layers.items()}
 
     @property
-    def cost(self) -> int:
-        """Cycles of the network as advised."""
-        return sum(layer.runs * layer.advice.cost_cycles for layer in self.layers.values())
+    def cost(self) -> float:
+        """Of the network as advised, by the objective: cycles, picojoules, or each product's product of both, added."""
+        return sum(layer.runs * layer.advice.cost for layer in self.layers.values())
 
     @property
-    def best(self) -> int:
-        """Cycles where each layer has its best configuration."""
-        return sum(layer.runs * layer.advice.best_cycles for layer in self.layers.values())
+    def best(self) -> float:
+        """The same where each layer has its best configuration."""
+        return sum(layer.runs * layer.advice.best_cost for layer in self.layers.values())
 
     @property
-    def bound(self) -> int:
-        """Cycles that nothing can do with less of."""
-        return sum(layer.runs * layer.advice.bound_cycles for layer in self.layers.values())
+    def bound(self) -> float:
+        """What nothing can do with less of."""
+        return sum(layer.runs * layer.advice.bound for layer in self.layers.values())
+
+    @property
+    def cycles(self) -> int:
+        """Of the network as advised."""
+        return sum(layer.runs * layer.advice.cycles for layer in self.layers.values())
+
+    @property
+    def energy_pj(self) -> float | None:
+        """Of the network as advised, DRAM apart; None where the power of the array is not known."""
+        if self.array.power_w is None:
+            return None
+        return sum(layer.runs * (layer.advice.energy_pj or 0.0) for layer in self.layers.values())
 
     @property
     def regret(self) -> float:
-        """By what part the network takes longer than it could."""
+        """By what part the network takes more than it could."""
         return self.cost / self.best - 1.0
 
     @property
@@ -140,13 +159,14 @@ class Recommendation(OnSheet):
                  **asdict(layer.advice), "configuration": str(layer.advice.configuration),
                  "best": str(layer.advice.best), "regret": layer.advice.regret} for name, layer in self.layers.items()]
         told = {name: getattr(self, name) for name in (
-            "network", "space", "cost", "best", "bound", "regret", "confidence", "source", "fixed", "fixed_cycles",
-            "whole_cycles", "seconds", "command")}
+            "network", "objective", "space", "cost", "best", "bound", "cycles", "energy_pj", "regret", "confidence",
+            "source", "fixed", "fixed_cost", "whole_cost", "seconds", "command")}
         return {**told, "array": self.array.record(), "layers": rows,
                 "skipped": [{"name": name, "why": why} for name, why in self.skipped]}
 
 
-@takes(RecommendOptions, raises=", no layer is a matrix product, or the model is of another array")
+@takes(RecommendOptions, raises=", no layer is a matrix product, the model is of another array, or energy is asked for "
+                              "where the power of the array is not known")
 def recommend(asked: RecommendOptions) -> Recommendation:
     """Return the configuration of a reconfigurable array that each layer of a network wants.
 
@@ -156,7 +176,11 @@ def recommend(asked: RecommendOptions) -> Recommendation:
     began = time.perf_counter()
     if asked.fallback and asked.model is None:
         raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")
-    choices, fallback = Choices(find_array(asked.arch), asked.space), Fallback(asked.top, asked.within)
+    array = find_array(asked.arch)
+    array = array if asked.power is None else replace(array, power_w=asked.power)
+    choices, fallback = Choices(array, asked.space, objective=asked.objective), Fallback(asked.top, asked.within)
+    if array.power_w is not None or asked.objective != "latency":
+        array_energy(array)
     model = None if asked.model is None else load_recommender(Path(asked.model), choices)
     graph = load_layers(asked.network, asked.bind, asked.layers)
     found, skipped = _products(graph)
@@ -166,12 +190,12 @@ def recommend(asked: RecommendOptions) -> Recommendation:
     layers = {name: LayerAdvice(name, times, one.count, advice)
               for (name, times, one), advice in zip(found, told, strict=True)}
     runs = np.array([layer.runs for layer in layers.values()])
-    totals = (choices.all_cycles(products, range(len(choices.configurations))) * runs[:, None]).sum(axis=0)
+    totals = (choices.all_figures(products, range(len(choices.configurations))) * runs[:, None]).sum(axis=0)
     rows, columns = choices.array.plane
     whole = next(at for at, one in enumerate(choices.configurations)
                  if (one.rows, one.columns, one.dataflow) == (rows, columns, "os"))
-    return Recommendation(graph.name, choices.array, asked.space, layers, skipped,
-                          str(choices.configurations[totals.argmin()]), int(totals.min()), int(totals[whole]),
+    return Recommendation(graph.name, array, asked.objective, asked.space, layers, skipped,
+                          str(choices.configurations[totals.argmin()]), totals.min().item(), totals[whole].item(),
                           time.perf_counter() - began, command_line("recommend", RecommendOptions, vars(asked)))
 
 

@@ -20,12 +20,14 @@ class Advice:
 
     Parameters
     ----------
-    configuration, cost_cycles
-        What is advised, and what it takes.
-    best, best_cycles
+    configuration, cost
+        What is advised, and what it takes by the objective: cycles, picojoules, or picojoules times cycles.
+    best, best_cost
         The best of all configurations, found by looking at every one.
-    bound_cycles
+    bound
         What nothing can do with less of.
+    cycles, energy_pj
+        Of what is advised; None where the power of the array is not known.
     equals
         How many configurations are as good as the best.
     confidence
@@ -36,18 +38,20 @@ class Advice:
 
     product: tuple[int, int, int]
     configuration: ArrayConfiguration
-    cost_cycles: int
+    cost: float
     best: ArrayConfiguration
-    best_cycles: int
-    bound_cycles: int
+    best_cost: float
+    bound: float
+    cycles: int
+    energy_pj: float | None
     equals: int
     confidence: float
     source: str
 
     @property
     def regret(self) -> float:
-        """By what part it takes longer than the best."""
-        return self.cost_cycles / self.best_cycles - 1.0
+        """By what part it takes more than the best."""
+        return self.cost / self.best_cost - 1.0
 
 
 def advise(products: Whole, choices: Choices, model: Recommender | None = None,
@@ -57,11 +61,10 @@ def advise(products: Whole, choices: Choices, model: Recommender | None = None,
     Raises
     ------
     InputError
-        If a size is not positive, or too large to be counted.
+        If a size is not positive, or too large to be counted; or energy is asked for and the power is not known.
     """
     exact = choices.best(products)
     classes, sure = exact.classes.copy(), np.ones(len(products))
-    cost = exact.cycles.copy()
     sources = np.full(len(products), EXACT, dtype=object)
     if model is not None:
         within = (products <= LARGEST).all(axis=1)
@@ -71,8 +74,13 @@ def advise(products: Whole, choices: Choices, model: Recommender | None = None,
             classes[within], sure[within] = told.classes, told.sure
             sources[within] = MODEL if fallback is None else np.where(
                 told.searched, SEARCHED.format(fallback.top), SCORED.format(fallback.top))
-            cost[within] = choices.cycles(products[within], classes[within][:, None])[:, 0]
     of = choices.configurations
-    return tuple(Advice((int(m), int(n), int(k)), of[classes[at]], int(cost[at]), of[exact.classes[at]],
-                        int(exact.cycles[at]), int(bound), int(exact.equals[at]), float(sure[at]), str(sources[at]))
-                 for at, ((m, n, k), bound) in enumerate(zip(products, choices.bound(products), strict=True)))
+    figures = zip(*(each.tolist() for each in (
+        choices.figures(products, classes), choices.figures(products, exact.classes), choices.bound_figures(products),
+        choices.cycles(products, classes[:, None])[:, 0])), strict=True)
+    spent = ([None] * len(products) if choices.array.power_w is None
+             else choices.energies(products, classes[:, None])[:, 0].tolist())
+    return tuple(Advice((m, n, k), of[classes[at]], cost, of[exact.classes[at]], best, bound, cycles, spent[at],
+                        int(exact.equals[at]), float(sure[at]), str(sources[at]))
+                 for at, ((m, n, k), (cost, best, bound, cycles)) in enumerate(
+                     zip(products.tolist(), figures, strict=True)))

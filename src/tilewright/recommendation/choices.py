@@ -2,23 +2,30 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import InputError
 from tilewright.cost import (
     STALL_FREE,
     ArrayConfiguration,
     PartitionEffects,
     ReconfigurableArray,
+    array_energy,
     best_configurations,
+    partitioned_counts,
     partitioned_cycles,
+    partitioned_energy,
 )
 
 Whole = NDArray[np.int64]
+Figures = NDArray[np.int64] | NDArray[np.float64]
+Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1 << 14
 """Products whose figures are held at one time."""
 TIE_RULE = ("cycles", "partitions", "os, ws, is", "reads", "rows, down, columns")
@@ -29,7 +36,7 @@ TIE_RULE = ("cycles", "partitions", "os, ws, is", "reads", "rows, down, columns"
 class Labels:
     """The best of ``p`` products: ``classes`` (places in `Choices.configurations`), ``cycles``, and ``equals``.
 
-    ``equals`` is how many configurations take no more cycles, the best among them by `TIE_RULE`.
+    ``equals`` is how many configurations are as good by the objective, the best among them by `TIE_RULE`.
     """
 
     classes: Whole
@@ -39,11 +46,18 @@ class Labels:
 
 @dataclass(frozen=True)
 class Choices:
-    """Configurations of an array (of one of its spaces), and what is modelled of a run on one."""
+    """Configurations of an array (of one of its spaces), what is modelled of a run on one, and what is to be least.
+
+    Parameters
+    ----------
+    objective
+        One of `tilewright.cost.ARRAY_OBJECTIVES`; those of energy need the power of the array.
+    """
 
     array: ReconfigurableArray
     space: str = "realisable"
     effects: PartitionEffects = STALL_FREE
+    objective: str = "latency"
 
     @cached_property
     def configurations(self) -> tuple[ArrayConfiguration, ...]:
@@ -58,16 +72,17 @@ class Choices:
         InputError
             If a size is not positive, or a count would need more than 61 bits.
         """
-        found = best_configurations(products, self.configurations, self.array, self.effects, threads=threads)
+        found = best_configurations(products, self.configurations, self.array, self.effects, threads=threads,
+                                    objective=self.objective)
         return Labels(found.index, found.cycles, found.equals)
 
     def cycles(self, products: Whole, classes: Whole) -> Whole:
         """Return ``(p, j)``: what products take on ``j`` configurations of their own, ``classes`` ``(p, j)``."""
-        found = np.empty(classes.shape, dtype=np.int64)
-        for each in np.unique(classes):
-            rows, places = np.nonzero(classes == each)
-            found[rows, places] = self.all_cycles(products[rows], (int(each),))[:, 0]
-        return found
+        return _own(products, classes, self.all_cycles, np.empty(classes.shape, dtype=np.int64))
+
+    def energies(self, products: Whole, classes: Whole) -> NDArray[np.float64]:
+        """Return ``(p, j)``: their picojoules there; see `all_energies`."""
+        return _own(products, classes, self.all_energies, np.empty(classes.shape))
 
     def all_cycles(self, products: Whole, classes: Sequence[int]) -> Whole:
         """Return ``(p, c)``: what all products take on each of some configurations."""
@@ -75,6 +90,46 @@ class Choices:
         parts = [partitioned_cycles(products[first:first + AT_ONCE], chosen, self.array, self.effects)
                  for first in range(0, len(products), AT_ONCE)]
         return np.concatenate(parts) if parts else np.empty((0, len(chosen)), dtype=np.int64)
+
+    def figures(self, products: Whole, classes: Whole) -> Figures:
+        """Return ``(p)``: what the objective makes of products on configurations of their own, ``classes`` ``(p)``."""
+        cycles = self.cycles(products, classes[:, None])[:, 0]
+        if self.objective == "latency":
+            return cycles
+        spent = self.energies(products, classes[:, None])[:, 0]
+        return spent if self.objective == "energy" else spent * cycles
+
+    def all_figures(self, products: Whole, classes: Sequence[int]) -> Figures:
+        """Return ``(p, c)``: what the objective makes of all products on each of some configurations.
+
+        Cycles; picojoules; or each product's picojoules times its cycles.
+        """
+        if self.objective == "latency":
+            return self.all_cycles(products, classes)
+        spent = self.all_energies(products, classes)
+        return spent if self.objective == "energy" else spent * self.all_cycles(products, classes)
+
+    def all_energies(self, products: Whole, classes: Sequence[int]) -> NDArray[np.float64]:
+        """Return ``(p, c)``: picojoules of all products on each of some configurations.
+
+        Raises
+        ------
+        InputError
+            If the power of the array is not known, or contradicts its units and banks.
+        """
+        chosen = tuple(self.configurations[each] for each in classes)
+        parts = [partitioned_energy(partitioned_counts(
+            products[first:first + AT_ONCE], chosen, self.array, self.effects), self.array).total_pj
+            for first in range(0, len(products), AT_ONCE)]
+        return np.concatenate(parts) if parts else np.empty((0, len(chosen)))
+
+    def bound_figures(self, products: Whole) -> Figures:
+        """Return ``(p)``: what no configuration can do with less of, by the objective."""
+        cycles = self.bound(products)
+        if self.objective == "latency":
+            return cycles
+        least = array_energy(self.array).bound(products, cycles)
+        return least if self.objective == "energy" else least * cycles
 
     def bound(self, products: Whole) -> Whole:
         """Return ``(p)``: cycles that no configuration can do with less of, as units do one multiplication a cycle."""
@@ -99,7 +154,25 @@ class Choices:
 
     @cached_property
     def mark(self) -> str:
-        """A hash of array, space, effects and tie rule: classes of other choices mean something else."""
+        """A hash of array, space, effects and tie rule: classes of other choices mean something else.
+
+        Raises
+        ------
+        InputError
+            If the objective is not latency: nothing is learnt by others.
+        """
+        if self.objective != "latency":
+            raise InputError("objective", "must be latency where configurations are learnt", self.objective,
+                             "Ask without a model: every configuration is looked at")
         told = {"array": {name: value for name, value in self.array.record().items() if name != "name"},
                 "space": self.space, "effects": asdict(self.effects), "ties": TIE_RULE}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _own(products: Whole, classes: Whole, of: Callable[[Whole, Sequence[int]], NDArray[Number]],
+         found: NDArray[Number]) -> NDArray[Number]:
+    """Write figures of products on configurations of their own, ``(p, j)``, into ``found``, and return it."""
+    for each in np.unique(classes):
+        rows, places = np.nonzero(classes == each)
+        found[rows, places] = of(products[rows], (int(each),))[:, 0]
+    return found

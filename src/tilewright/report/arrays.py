@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.base import Plot, Table
-from tilewright.report.quantities import JOULES, PICOJOULE, engineering, percent
+from tilewright.report.quantities import PICOJOULE, engineering, figure_of, percent
 from tilewright.report.sheet import Sheet
 
 
@@ -33,17 +33,11 @@ def _figure(one: Mapping[str, Any], objective: str) -> float:
     return float(spent if objective == "energy" else spent * one["cycles"])
 
 
-def _shown(value: float, objective: str) -> str:
-    if objective == "latency":
-        return f"{value:,.0f} cycles"
-    return engineering(value * PICOJOULE, JOULES["pJ" if objective == "energy" else "pJ x cycles"])
-
-
 def _fact(product: Mapping[str, Any], objective: str) -> str:
     best, alone = product["ranked"][0], product["monolithic"]
     least = _figure(best, objective)
-    told = (f"{_name(product)}: {best['name']}, {_shown(least, objective)}; no configuration takes less than "
-            f"{_shown(product['bound'], objective)}")
+    told = (f"{_name(product)}: {best['name']}, {figure_of(least, objective)}; no configuration takes less than "
+            f"{figure_of(product['bound'], objective)}")
     if product["equals"] > 1:
         told += f"; {product['equals']} are as good"
     if alone is not None:

@@ -73,6 +73,17 @@ def measured(value: float | None, unit: str) -> str:
     return engineering(value, unit) if unit.startswith("J") else f"{engineering(value)} {unit}"
 
 
+def figure_of(value: float, objective: str) -> str:
+    """Return what an objective of arrays makes of a run: cycles, picojoules, or picojoules times cycles.
+
+    >>> figure_of(1234, "latency"), figure_of(2.5e6, "energy"), figure_of(2.5e9, "edp")
+    ('1,234 cycles', '2.50 µJ', '2.50 mJ·cycles')
+    """
+    if objective == "latency":
+        return f"{value:,.0f} cycles"
+    return measured(value, "pJ" if objective == "energy" else "pJ x cycles")
+
+
 def joules(energy_pj: float | None) -> float | None:
     """Return picojoules (or picojoule-cycles) as joules (or joule-cycles)."""
     return None if energy_pj is None else energy_pj * PICOJOULE

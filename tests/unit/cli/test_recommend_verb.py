@@ -11,9 +11,27 @@ def test_a_network_is_advised_layer_by_layer(tilewright, tmp_path):
     assert "conv2" in done.out and "exact" in done.out
     told = json.loads((tmp_path / "told.json").read_text())
     assert told["cost"] == told["best"] >= told["bound"] and told["regret"] == 0
-    assert told["fixed_cycles"] >= told["cost"] and told["whole_cycles"] >= told["fixed_cycles"]
-    assert told["cost"] == sum(one["times"] * one["products"] * one["cost_cycles"] for one in told["layers"])
+    assert told["fixed_cost"] >= told["cost"] and told["whole_cost"] >= told["fixed_cost"]
+    assert told["cost"] == sum(one["times"] * one["products"] * one["cost"] for one in told["layers"])
     assert (tmp_path / "page.html").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize(("objective", "unit"), [("energy", "J"), ("edp", "J·cycles")])
+def test_a_network_is_advised_by_energy(tilewright, tmp_path, objective, unit):
+    done = tilewright("recommend", "alexnet", "--arch", "4096", "--power", "3.3", "-o", objective,
+                      "--json", "told.json")
+    assert done.code == 0 and unit in done.out, done.err
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told["objective"] == objective and told["bound"] <= told["cost"] == told["best"] <= told["fixed_cost"]
+    figures = [one["times"] * one["products"] * one["energy_pj"] * (one["cycles"] if objective == "edp" else 1)
+               for one in told["layers"]]
+    assert told["cost"] == pytest.approx(sum(figures))
+
+
+def test_energy_wants_a_power(tilewright):
+    for words in (["-o", "energy"], ["-o", "edp", "--power", "-1"]):
+        done = tilewright("recommend", "alexnet", "--arch", "4096", *words)
+        assert done.code == 2 and "power" in done.err and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(("words", "told"), [

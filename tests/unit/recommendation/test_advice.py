@@ -5,8 +5,15 @@ import time
 import numpy as np
 import pytest
 
+from tilewright.api import array
 from tilewright.base import InputError
-from tilewright.cost import PartitionEffects, ReconfigurableArray, systolic_runtime
+from tilewright.cost import (
+    PartitionEffects,
+    ReconfigurableArray,
+    partitioned_counts,
+    partitioned_energy,
+    systolic_runtime,
+)
 from tilewright.recommendation import (
     SAMPLERS,
     AdviserCore,
@@ -50,9 +57,32 @@ def test_advice_is_never_below_the_bound_nor_outside_of_its_space():
     rng = np.random.default_rng(2)
     products = np.exp(rng.random((60, 3)) * np.log(60_000)).astype(np.int64) + 1
     for one in advise(products, choices):
-        assert one.cost_cycles == one.best_cycles >= one.bound_cycles and one.regret == 0
+        assert one.cost == one.cycles == one.best_cost >= one.bound and one.regret == 0
         assert one.configuration.rows <= 64 and one.configuration.columns <= 64
         assert (one.source, one.confidence) == ("exact", 1.0)
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+def test_advice_by_energy_is_the_least_of_all_configurations_and_what_array_tells(objective):
+    """Every configuration is counted by itself, from counts of its own and the energy that they make."""
+    machine = ReconfigurableArray(256, power_w=1.0)
+    choices = Choices(machine, "published", objective=objective)
+    products = np.exp(np.random.default_rng(11).random((80, 3)) * np.log(4_000)).astype(np.int64)
+    told, faster = advise(products, choices), advise(products, Choices(machine, "published"))
+    for product, one, soon in zip(products, told, faster, strict=True):
+        found = []
+        for each in choices.configurations:
+            counts = partitioned_counts(product[None], (each,), machine)
+            spent = partitioned_energy(counts, machine).total_pj[0, 0]
+            found.append(spent if objective == "energy" else spent * counts.cycles[0, 0])
+        assert one.cost == one.best_cost == pytest.approx(min(found), rel=1e-12)
+        assert 0 < one.bound <= one.cost and one.regret == 0 and one.equals >= 1
+        assert one.cycles >= soon.cycles and one.energy_pj <= soon.energy_pj * (1 + 1e-12)
+        assert one.cost == pytest.approx(one.energy_pj * (1 if objective == "energy" else one.cycles))
+    for product, one in list(zip(products.tolist(), told, strict=True))[:5]:
+        ranked = array("256", [tuple(product)], power=1.0, space="published", objective=objective).products[0]
+        best = ranked.best
+        assert best.configuration == one.configuration and best.figure(objective) == pytest.approx(one.cost)
 
 
 EFFECTS = [PartitionEffects(), PartitionEffects(bypass=True, summation="banks"),

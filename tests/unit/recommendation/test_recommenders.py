@@ -68,6 +68,8 @@ def test_a_file_gives_the_same_advice_and_is_refused_for_other_choices(trained, 
     for other in (Choices(CHOICES.array, "realisable"), Choices(ReconfigurableArray(2**10), "published")):
         with pytest.raises(InputError, match="same rules"):
             load_recommender(tmp_path / "net.pt", other)
+    with pytest.raises(InputError, match="must be latency"):
+        load_recommender(tmp_path / "net.pt", Choices(CHOICES.array, CHOICES.space, objective="edp"))
     with pytest.raises(InputError, match="Train one"):
         load_recommender(tmp_path / "nosuch.pt", CHOICES)
 
@@ -77,7 +79,7 @@ def test_sizes_beyond_the_model_are_refused_by_it_and_answered_exactly(trained):
         trained.recommender.advise(np.array([[1, 1, 10_001]]))
     products = np.array([[50, 60, 70], [50, 60, 10_001]])
     within, beyond = advise(products, CHOICES, trained.recommender, Fallback(8, np.inf))
-    assert within.source == "model, top 8 scored" and within.cost_cycles >= within.best_cycles
+    assert within.source == "model, top 8 scored" and within.cost >= within.best_cost
     assert beyond.source.startswith("exact: ") and beyond.regret == 0 and beyond.confidence == 1
     alone, _ = advise(np.array([[50, 60, 70], [50, 60, 71]]), CHOICES, trained.recommender)
     assert alone.source == "model"
