@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError, has_extra
-from tilewright.codesign import DESIGNERS, DesignProblem, read_limits
+from tilewright.codesign import DESIGNERS, DesignProblem, designs, read_limits
+from tilewright.codesign.screening import HardwareBoxes
 from tilewright.codesign.session import Session
 from tilewright.hardware import DesignSpace, NumberRange, find_design_space, preset
 from tilewright.jobs import Runner
@@ -181,3 +182,15 @@ def test_a_run_may_be_limited_by_time_alone(method):
             break
     assert session.spent > 0 or method == "auto"
     assert steps < 500
+
+
+def test_a_bound_above_a_score_is_told_not_lowered(monkeypatch):
+    monkeypatch.setattr(designs, "budget_bound", lambda *_, below, **__: below * 1.01)
+    with pytest.raises(AssertionError, match="bound of this budget is wrong"):
+        designs.design(problem(), "random", samples=20)
+
+
+def test_a_bound_of_boxes_above_a_score_is_told_not_lowered(monkeypatch):
+    monkeypatch.setattr(HardwareBoxes, "least", property(lambda _: 1e300))
+    with pytest.raises(AssertionError, match="bound of this budget is wrong"):
+        designs.design(problem(), "auto", samples=SAMPLES)

@@ -121,8 +121,8 @@ class Auto:
     def _split(self) -> None:
         """Split boxes, for a better bound."""
         session = self.session
-        self.boxes.split(SPLITS, session.score_so_far)
-        session.bound = min(max(session.bound, self.boxes.least), session.score_so_far)
+        self.boxes.split(SPLITS, session.score_so_far)  # boxes that cannot score below are dropped
+        session.bound = max(session.bounded(session.bound), min(self.boxes.least, session.score_so_far))
 
     def _first_machines(self) -> list[Machine]:
         """Return machines to begin with: the roomiest of those whose bounds are near the least.

@@ -222,7 +222,7 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
             break
     bound = session.bound or budget_bound(problem, proof, below=session.score_so_far)
     best = None if session.best is None else session.least(session.best)
-    return Designed(problem, method, seed, best, min(bound, session.score_so_far), session.spent,
+    return Designed(problem, method, seed, best, session.bounded(bound), session.spent,
                   session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())
 
 

@@ -129,6 +129,17 @@ class Session(Spending):
         """Whether to end: nothing is left to spend, the run was stopped, or nothing better is to be found."""
         return self.exhausted or self.score_so_far <= self.bound * (1 + 1e-9)
 
+    def bounded(self, bound: float) -> float:
+        """Return a bound, at most the best score so far: what was proved before may lie above it by rounding alone.
+
+        Raises `AssertionError` where it lies higher: a machine was found that was proved impossible.
+        """
+        score = self.score_so_far
+        if bound > score * (1 + 1e-9):
+            raise AssertionError(f"the bound of this budget is wrong: {bound!r} was proved to be the least of any "
+                                 f"machine, but one scores {score!r}; please report this")
+        return min(bound, score)
+
     @property
     def score_so_far(self) -> float:
         """The best score; infinite where nothing was found within the limits."""
