@@ -55,12 +55,19 @@ def numeric(table: Table) -> tuple[int, ...]:
 
 
 def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
-    """Print title, facts and tables."""
+    """Print title, facts and tables; on a terminal that these fill, title and first fact once more below."""
     console = console or Console(highlight=False)
-    console.print(Text(sheet.title, style="bold"), soft_wrap=True)
-    for fact in sheet.facts:
-        console.print(fact, style="dim", markup=False, soft_wrap=True)
+    _head(sheet.title, sheet.facts, console)
     print_tables(sheet.tables, numeric, console)
+    if console.is_terminal and sum(len(table.rows) for table in sheet.tables) >= console.height:
+        console.print()
+        _head(sheet.title, sheet.facts[:1], console)
+
+
+def _head(title: str, facts: Iterable[str], console: Console) -> None:
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    for fact in facts:
+        console.print(fact, style="dim", markup=False, soft_wrap=True)
 
 
 def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
