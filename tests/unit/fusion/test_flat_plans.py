@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -91,14 +92,50 @@ def test_counts_that_are_derived_add_up_to_what_plans_cost(seed):
                     assert len(names) == 2 or sum(held) == plan.cost.footprint_words
 
 
+def words_in_order(pairs, slots):
+    """The words of DRAM of pairs of single features in an order, where what is needed last makes room.
+
+    A row is a query and an output, a key a key and a value: one slot each.
+    """
+    uses, here, begun, words = {}, set(), set(), 0
+    for at, (row, key) in enumerate(pairs):
+        uses.setdefault((0, row), []).append(at)
+        uses.setdefault((1, key), []).append(at)
+    for row, key in pairs:
+        for one in ((0, row), (1, key)):
+            uses[one].pop(0)
+            if one not in here:
+                if len(here) == slots:
+                    here = here - {max(here - {(0, row), (1, key)}, key=lambda other: (uses[other] or [inf])[0])}
+                # A key and a value; or a query, and an output that left and comes back.
+                words += 2 if one[0] else 3 if one in begun else 1
+                here, begun = here | {one}, begun | {one}
+    return words + len({row for row, _ in pairs})
+
+
+@pytest.mark.parametrize(("size", "slots"), [(24, 12), (40, 16), (36, 12)])
+def test_no_order_of_rows_and_keys_moves_fewer_words_than_are_forced(size, slots):
+    """Strips that turn back at their ends move less than tiles do; what touches DRAM takes the buffer twice."""
+    found = []
+    for rows in range(1, slots):
+        for turning in (1, -1):
+            strips = [range(first, min(size, first + rows)) for first in range(0, size, rows)]
+            order = [(row, key) for at, strip in enumerate(strips) for key in range(size)[::turning ** at]
+                     for row in strip]
+            found += [words_in_order(order, slots), words_in_order([pair[::-1] for pair in order], slots)]
+    attention = Attention("small", 1, size, size, 1, 1)
+    forced = forced_words(attention, 4 * slots + 1)
+    assert attention.compulsory_words < forced <= min(found) < 1.5 * forced
+
+
 def test_a_small_buffer_forces_words_that_plans_move():
     """Where it bites, the argument of Hong and Kung is above what is compulsory, and below every plan."""
     attention = Attention("long", 1, 4096, 4096, 64, 64)
-    for capacity in (16384, 65536):
+    for capacity in (65536, 262144):
         machine = replace(EDGE, capacity_words=capacity)
         forced, found = forced_words(attention, capacity), best_plan(attention, machine, objective="dram")
         assert attention.compulsory_words < forced <= found.cost.dram_words
-        assert found.cost.dram_words < 8 * forced
+        assert found.cost.dram_words < 1.45 * forced
     assert forced_words(attention, 10**7) < attention.compulsory_words
 
 

@@ -4,18 +4,21 @@ The last is an argument in the manner of Hong and Kung (I/O complexity: the red-
 pair of products; that DRAM must move of the order of N^2 d^2 / S words is due to Saha and Ye (The I/O complexity of
 attention, or how optimal is FlashAttention?, ICML 2024). Ours has its constants:
 
-Cut a schedule into phases of X words moved. At most W = 2 S + X words take part in a phase: those that are there at its
-begin or at its end, come in, or leave. Let u of them be logits, shares, or sums of logits. A pair of a row and a key
-that is worked on in the phase either has all its work done in it, in L and in A; or it is among the u, as a part of it
-is kept before or after the phase. Of the first kind, r rows and c keys have r c pairs at most, and need r whole queries
-and outputs, c whole keys and values: (r + c) (d + v) <= W - u for features d and v, so that
-r c <= ((W - u) / 2 (d + v))^2. A phase thus does no more pairs than ((W - u) / 2 (d + v))^2 + u, which is largest at an
-end of u: max((W / 2 (d + v))^2, W). Pairs over that, less one for the last phase, times X is the bound; X is free.
-It holds for plans that make each logit once, as all here do.
+Cut a schedule into phases in which X words come in or are begun: words of queries, keys, values and partial outputs,
+and logits, that DRAM gives, and outputs that begin at zero. What touches DRAM takes the buffer of S words twice (table
+A.1), so at the begin of a phase there are a words of the first four, and u <= S - 2 a logits, shares, or sums of
+logits. Let m logits come in. A pair of a row and a key that is worked on for the last time in the phase is either among
+the u + m, or has all its work done in it, in L and in A. Of the second kind, r rows and c keys have r c pairs at most,
+and need r whole queries and outputs, c whole keys and values: (r + c) (d + v) <= a + X - m for features d and v, so
+that r c <= ((a + X - m) / 2 (d + v))^2. The sum of both is convex in a and m, so that it is largest at an end of each.
+The first phase begins with nothing there, a = u = 0, and may have another length. So if all phases together do fewer
+than all pairs, more words have to move: outputs that begin are no words moved, but each of them leaves at the end,
+which is not counted otherwise. How long phases are is free, as long as they make up all words. Instances share no
+words, so that each has as much. It holds for plans that make each logit once and add each output up in one running sum,
+as all here do.
 """
 
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 
@@ -76,9 +79,21 @@ def _array_words(attention: Attention, machine: FlatMachine) -> float:
 
 def forced_words(attention: Attention, capacity: int) -> int:
     """Return the words that a buffer of so many words forces through DRAM, of all instances; 0 where none."""
-    pairs, features = attention.instances * attention.pairs, attention.depth + attention.width
-    best = 0.0
-    for words in np.geomspace(max(1, capacity / 8), 32 * max(1, capacity), 41).tolist():
-        taking_part = 2 * capacity + words
-        best = max(best, words * (ceil(pairs / max((taking_part / (2 * features)) ** 2, taking_part)) - 1))
-    return int(best)
+    pairs, features = attention.pairs, 2 * (attention.depth + attention.width)
+    first, length = np.meshgrid(capacity * np.linspace(0, 2, 17), capacity * np.geomspace(1 / 8, 32, 33))
+
+    def most(words: float) -> float:
+        """Return the pairs that so many words allow, by the lengths of phases that allow the fewest."""
+        rest = np.maximum(0.0, words - first)
+        phases = np.ceil(rest / length)
+        each = rest / np.maximum(phases, 1.0)
+        done = np.max([((held + each - come) / features) ** 2 + capacity - 2 * held + come
+                       for held in (0.0, capacity / 2) for come in (0.0, each)], axis=0)
+        begun = np.minimum(first, words)
+        return float((np.maximum((begun / features) ** 2, begun) + phases * done).min())
+
+    none, enough = 0.0, float(pairs)
+    while enough - none > max(1.0, 1e-6 * enough):
+        middle = (none + enough) / 2
+        none, enough = (middle, enough) if most(middle) < pairs else (none, middle)
+    return attention.instances * int(none)

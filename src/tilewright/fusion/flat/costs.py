@@ -71,7 +71,7 @@ def fused_costs(attention: Attention, machine: FlatMachine, tiles: TilePlans, so
         "V": width * _streamed(attention, tiles, seen, tiles.value_chunk),
         "O": width * (attention.rows + 2 * returned) + 2 * STATISTICS * returned,
         "logits": 2 * seen.spilled}
-    (cycles_l, words_l), (cycles_a, words_a) = _scores(attention, machine, seen), _mixed(attention, machine, seen)
+    (cycles_l, words_l), (cycles_a, words_a) = _array(attention, machine, seen, tiles)
     vector = seen.pairs / machine.softmax_rate + width * (seen.rows - attention.rows) / machine.scale_rate
     vector = vector if softmax == "vector" else np.zeros(len(tiles))
     compute = (cycles_l + cycles_a).astype(float)
@@ -92,11 +92,11 @@ def unfused_costs(attention: Attention, machine: FlatMachine, tiles: TilePlans, 
     statistics = np.full(len(tiles), STATISTICS * rows)
     nothing = np.zeros(len(tiles))
     pairs, found = 2 * tiles.rows * tiles.keys, []
+    scores, mixed = _array(attention, machine, seen, tiles)
     both = (({"Q": depth * queries, "K": depth * held, "logits": seen.pairs, "O": statistics + 4 * returned}, depth,
-             _scores(attention, machine, seen), nothing, pairs),
+             scores, nothing, pairs),
             ({"V": width * held, "logits": seen.pairs, "O": width * (rows + 2 * returned) + statistics}, width,
-             _mixed(attention, machine, seen),
-             seen.pairs / machine.softmax_rate if softmax == "vector" else nothing, width * tiles.rows))
+             mixed, seen.pairs / machine.softmax_rate if softmax == "vector" else nothing, width * tiles.rows))
     for words, features, (cycles, buffered), vector, last in both:
         footprint = pairs + 2 * features * (tiles.rows + tiles.keys)
         compute = cycles.astype(float)
@@ -145,32 +145,33 @@ def _costs(attention: Attention, machine: FlatMachine, one: _Instance) -> PlanCo
                      energy + inner * machine.buffer_pj + moved * machine.dram_pj)
 
 
-def _scores(attention: Attention, machine: FlatMachine, seen: Visits) -> tuple[Counts, Counts]:
-    """Return cycles and words of the buffer of L by the stationarity that takes the fewest."""
-    (a, b), depth = (machine.rows, machine.columns), attention.depth
-    down, across = -(-depth // a), -(-depth // b)
-    return _fastest((
-        (depth * seen.strips, depth * (seen.rows_by_strips + seen.strips_by_keys) + seen.pairs),
-        (down * seen.rows_by_strips, depth * (seen.keys + seen.rows_by_strips) + seen.pairs * (2 * down - 1)),
-        (across * seen.strips_by_keys, depth * (seen.rows + seen.strips_by_keys) + seen.pairs * (2 * across - 1))))
+def _array(attention: Attention, machine: FlatMachine, seen: Visits,
+           tiles: TilePlans) -> tuple[tuple[Counts, Counts], tuple[Counts, Counts]]:
+    """Return cycles and words of the buffer of L, and of A, by what plans let be stationary.
 
-
-def _mixed(attention: Attention, machine: FlatMachine, seen: Visits) -> tuple[Counts, Counts]:
-    """Return cycles and words of the buffer of A by the stationarity that takes the fewest.
-
-    Stationary are outputs, values or logits; the last one has an array of rows by keys busy whatever the width is.
+    Of L these are outputs, queries or keys; of A outputs, values or logits: the last one has an array of rows by keys
+    busy whatever the width is.
     """
-    (a, b), width = (machine.rows, machine.columns), attention.width
+    (a, b), depth, width = (machine.rows, machine.columns), attention.depth, attention.width
+    down, across = -(-depth // a), -(-depth // b)
+    scores = ((depth * seen.strips, depth * (seen.rows_by_strips + seen.strips_by_keys) + seen.pairs),
+              (down * seen.rows_by_strips, depth * (seen.keys + seen.rows_by_strips) + seen.pairs * (2 * down - 1)),
+              (across * seen.strips_by_keys,
+               depth * (seen.rows + seen.strips_by_keys) + seen.pairs * (2 * across - 1)))
     down, across = -(-width // a), -(-width // b)
     partial = width * (2 * seen.rows_by_strips - attention.rows)
-    return _fastest((
-        (across * seen.strips_by_keys,
-         across * seen.pairs + width * (seen.strips_by_keys + 2 * seen.rows - attention.rows)),
-        (down * seen.rows_by_strips, width * seen.keys + down * seen.pairs + partial),
-        (width * seen.strips, seen.pairs + width * seen.strips_by_keys + partial)))
+    mixed = ((across * seen.strips_by_keys,
+              across * seen.pairs + width * (seen.strips_by_keys + 2 * seen.rows - attention.rows)),
+             (down * seen.rows_by_strips, width * seen.keys + down * seen.pairs + partial),
+             (width * seen.strips, seen.pairs + width * seen.strips_by_keys + partial))
+    return _chosen(scores, tiles), _chosen(mixed, tiles)
 
 
-def _fastest(options: Sequence[tuple[Counts, Counts]]) -> tuple[Counts, Counts]:
-    cycles = np.minimum.reduce([each for each, _ in options])
-    most = np.iinfo(np.int64).max
-    return cycles, np.minimum.reduce([np.where(each == cycles, words, most) for each, words in options])
+def _chosen(options: Sequence[tuple[Counts, Counts]], tiles: TilePlans) -> tuple[Counts, Counts]:
+    """Return cycles and words of the option of the fewest cycles, where plans are sparing of the fewest words."""
+    cycles, words = (np.stack(each) for each in zip(*options, strict=True))
+    first, other = np.where(tiles.sparing, (words, cycles), (cycles, words))
+    least = first.min(axis=0)
+    other = np.where(first == least, other, np.iinfo(np.int64).max).min(axis=0)
+    found: tuple[Counts, Counts] = np.where(tiles.sparing, other, least), np.where(tiles.sparing, least, other)
+    return found

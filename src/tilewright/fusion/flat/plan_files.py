@@ -40,6 +40,7 @@ class _Part(BaseModel):
     key_chunk: Annotated[int, Field(ge=1)] | None = None
     value_chunk: Annotated[int, Field(ge=1)] | None = None
     buffers: Annotated[int, Field(ge=1, le=2)] = 1
+    sparing: bool = False
 
 
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -134,5 +135,5 @@ def read_attention_plans(source: str | Path, attentions: tuple[Attention, ...]) 
                                         getattr(part, field))
         found[name] = tuple(TilePlan(
             part.operators, part.rows, part.keys, part.keys_outer, min(part.keys, part.key_chunk or part.keys),
-            min(part.keys, part.value_chunk or part.keys), part.buffers) for part in parts)
+            min(part.keys, part.value_chunk or part.keys), part.buffers, part.sparing) for part in parts)
     return found

@@ -35,6 +35,7 @@ class TilePlan:
     key_chunk: int
     value_chunk: int
     buffers: int
+    sparing: bool = False
 
     def loops(self, attention: Attention) -> str:
         """Return its loops as people read them."""
@@ -185,35 +186,52 @@ def _fits(attention: Attention, machine: FlatMachine, part: TilePlan, rows: int)
     return bool(both[-1 if part.operators == "A" else 0].legal[0])
 
 
-def fused_space(attention: Attention, machine: FlatMachine, space: Space, softmax: Softmax = "free") -> TilePlans:
+def fused_space(attention: Attention, machine: FlatMachine, space: Space, softmax: Softmax = "free",
+                objective: FlatObjective = "latency") -> TilePlans:
     """Return all fused plans that are tried: FLAT's alone, or those with more tiles of keys too."""
     rows = _row_sides(attention, machine)
-    keys = sides(attention.keys, machine.columns) if space == "online" else np.array([attention.keys])
+    keys = _key_sides(attention, machine) if space == "online" else np.array([attention.keys])
     buffers = (1, 2) if softmax == "vector" else (1,)
-    grid = np.array(list(product(rows, keys, (False, True), (False, True), (False, True), buffers)), dtype=np.int64)
+    both = False, True
+    grid = np.array(list(product(rows, keys, both, both, both, buffers, _sparing(objective))), dtype=np.int64)
     key_chunk, value_chunk = (np.where(grid[:, place] > 0, np.minimum(grid[:, 1], machine.columns), grid[:, 1])
                               for place in (3, 4))
-    tiles = TilePlans(grid[:, 0], grid[:, 1], grid[:, 2] > 0, key_chunk, value_chunk, grid[:, 5])
+    tiles = TilePlans(grid[:, 0], grid[:, 1], grid[:, 2] > 0, key_chunk, value_chunk, grid[:, 5], grid[:, 6] > 0)
     twice = ((grid[:, 3] > 0) & (key_chunk == grid[:, 1])) | ((grid[:, 4] > 0) & (value_chunk == grid[:, 1]))
     return tiles.take(~twice)
 
 
-def product_space(attention: Attention, machine: FlatMachine) -> TilePlans:
+def product_space(attention: Attention, machine: FlatMachine, objective: FlatObjective = "latency") -> TilePlans:
     """Return all plans that are tried of L, or of A, alone."""
-    grid = np.array(list(product(_row_sides(attention, machine), sides(attention.keys, machine.columns),
-                                 (False, True))), dtype=np.int64)
-    return TilePlans(grid[:, 0], grid[:, 1], grid[:, 2] > 0, grid[:, 1], grid[:, 1], np.ones_like(grid[:, 0]))
+    grid = np.array(list(product(_row_sides(attention, machine), _key_sides(attention, machine),
+                                 (False, True), _sparing(objective))), dtype=np.int64)
+    return TilePlans(grid[:, 0], grid[:, 1], grid[:, 2] > 0, grid[:, 1], grid[:, 1], np.ones_like(grid[:, 0]),
+                     grid[:, 3] > 0)
+
+
+def _sparing(objective: FlatObjective) -> tuple[bool, ...]:
+    """Return whether the array may spare words of the buffer, which counts where energy does."""
+    return (False, True) if objective in ("energy", "edp") else (False,)
 
 
 def _row_sides(attention: Attention, machine: FlatMachine) -> Counts:
     """Return the sides of tiles of rows; under a mask tiles differ, and none is tried that makes too many of them."""
-    found = sides(attention.rows, machine.rows)
+    found = sides(attention.rows, machine.rows, _most(attention, machine))
     return found[found >= attention.rows / MOST_MASKED_TILES] if attention.causal else found
+
+
+def _key_sides(attention: Attention, machine: FlatMachine) -> Counts:
+    return sides(attention.keys, machine.columns, _most(attention, machine))
+
+
+def _most(attention: Attention, machine: FlatMachine) -> int:
+    """Return the rows, or keys, that the buffer could hold alone, twice each."""
+    return machine.capacity_words // (2 * (attention.depth + attention.width))
 
 
 def _fused(attention: Attention, machine: FlatMachine, space: Space, objective: FlatObjective,
            softmax: Softmax) -> _Found | None:
-    tiles = fused_space(attention, machine, space, softmax)
+    tiles = fused_space(attention, machine, space, softmax, objective)
     costs = fused_costs(attention, machine, tiles, softmax)
     best = _best(costs, objective)
     return None if best is None else ((_plan(tiles, best, "L-A"),), _cost(costs, best))
@@ -221,7 +239,7 @@ def _fused(attention: Attention, machine: FlatMachine, space: Space, objective: 
 
 def _unfused(attention: Attention, machine: FlatMachine, objective: FlatObjective, softmax: Softmax) -> _Found | None:
     """Return the best plans of L and A one after the other; for EDP, of all pairs that may be best."""
-    tiles = product_space(attention, machine)
+    tiles = product_space(attention, machine, objective)
     both = unfused_costs(attention, machine, tiles, softmax)
     if objective == "edp":
         tried = [_front(costs) for costs in both]

@@ -1,6 +1,6 @@
 """TilePlans of rows by keys: what loops over them visit, summed exactly over full, ragged and masked tiles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ class TilePlans:
     Rows are cut into tiles of ``rows``, keys into tiles of ``keys``; of masked keys a tile of rows does the ones that
     its last row attends to. Where ``keys_outer``, all tiles of rows pass a tile of keys before the next one comes.
     Keys and values of a tile are held whole or stream past every tile of rows, in chunks of ``key_chunk`` and
-    ``value_chunk``. ``buffers`` tiles of logits take turns.
+    ``value_chunk``. ``buffers`` tiles of logits take turns. What is stationary in the array takes the fewest cycles,
+    or, where ``sparing``, the fewest words of the buffer.
     """
 
     rows: Counts
@@ -26,6 +27,7 @@ class TilePlans:
     key_chunk: Counts
     value_chunk: Counts
     buffers: Counts
+    sparing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1, dtype=np.bool_))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -94,9 +96,13 @@ def _row_tiles(attention: Attention, rows: int) -> tuple[Counts, Counts, Counts]
     return found[:, 0], found[:, 1], found[:, 2]
 
 
-def sides(size: int, array: int) -> Counts:
-    """Return the sizes of tiles that searches try along a side: powers of two, equal parts, multiples of the array."""
+def sides(size: int, array: int, most: int | None = None) -> Counts:
+    """Return the sizes of tiles that searches try along a side: powers of two, equal parts, multiples of the array.
+
+    Of parts there are those of which a buffer may hold one alone, ``most`` if that is told, besides.
+    """
     powers = [2**power for power in range(size.bit_length())]
-    parts = [-(-size // part) for part in range(1, 17)]
+    fewest = -(-size // max(1, size if most is None else most))
+    parts = [-(-size // part) for part in (*range(1, 17), *range(fewest, fewest + 8))]
     lanes = [array * times for power in range(12) for times in (2**power, 3 * 2**power)]
     return np.unique(np.array([side for side in (*powers, *parts, *lanes) if side <= size], dtype=np.int64))
