@@ -13,9 +13,9 @@ and need r whole queries and outputs, c whole keys and values: (r + c) (d + v) <
 that r c <= ((a + X - m) / 2 (d + v))^2. The sum of both is convex in a and m, so that it is largest at an end of each.
 The first phase begins with nothing there, a = u = 0, and may have another length. So if all phases together do fewer
 than all pairs, more words have to move: outputs that begin are no words moved, but each of them leaves at the end,
-which is not counted otherwise. How long phases are is free, as long as they make up all words. Instances share no
-words, so that each has as much. It holds for plans that make each logit once and add each output up in one running sum,
-as all here do.
+which is not counted otherwise. How long phases are is free, in whole words, as long as they make up all of them.
+Instances share no words, so that each has as much. It holds for plans that make each logit once and add each output up
+in one running sum, as all here do.
 """
 
 from dataclasses import dataclass
@@ -80,20 +80,20 @@ def _array_words(attention: Attention, machine: FlatMachine) -> float:
 def forced_words(attention: Attention, capacity: int) -> int:
     """Return the words that a buffer of so many words forces through DRAM, of all instances; 0 where none."""
     pairs, features = attention.pairs, 2 * (attention.depth + attention.width)
-    first, length = np.meshgrid(capacity * np.linspace(0, 2, 17), capacity * np.geomspace(1 / 8, 32, 33))
+    first, length = np.meshgrid(np.floor(capacity * np.linspace(0, 2, 17)), capacity * np.geomspace(1 / 8, 32, 33))
 
-    def most(words: float) -> float:
+    def most(words: int) -> float:
         """Return the pairs that so many words allow, by the lengths of phases that allow the fewest."""
         rest = np.maximum(0.0, words - first)
         phases = np.ceil(rest / length)
-        each = rest / np.maximum(phases, 1.0)
+        each = np.ceil(rest / np.maximum(phases, 1.0))
         done = np.max([((held + each - come) / features) ** 2 + capacity - 2 * held + come
                        for held in (0.0, capacity / 2) for come in (0.0, each)], axis=0)
         begun = np.minimum(first, words)
         return float((np.maximum((begun / features) ** 2, begun) + phases * done).min())
 
-    none, enough = 0.0, float(pairs)
-    while enough - none > max(1.0, 1e-6 * enough):
-        middle = (none + enough) / 2
+    none, enough = 0, pairs
+    while enough - none > max(1, pairs // 10**6):
+        middle = (none + enough) // 2
         none, enough = (middle, enough) if most(middle) < pairs else (none, middle)
-    return attention.instances * int(none)
+    return attention.instances * none
