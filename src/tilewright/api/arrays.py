@@ -49,26 +49,18 @@ class RankedConfiguration:
 
 @dataclass(frozen=True)
 class ProductRanking:
-    """The best configurations of a product.
-
-    Parameters
-    ----------
-    bound_cycles
-        Multiply-accumulates over units, rounded up: no configuration takes less.
-    bound
-        What no configuration can do with less of, by the objective.
-    equals
-        How many configurations are as good as the best.
-    monolithic
-        The best that is one sub-array alone; None where the space has none.
-    """
+    """The best configurations of a product."""
 
     sizes: tuple[int, int, int]
     bound_cycles: int
+    """Multiply-accumulates over units, rounded up: no configuration takes less."""
     bound: float
+    """What no configuration can do with less of, by the objective."""
     equals: int
+    """How many configurations are as good as the best."""
     ranked: tuple[RankedConfiguration, ...]
     monolithic: RankedConfiguration | None
+    """The best that is one sub-array alone; None where the space has none."""
 
     @property
     def best(self) -> RankedConfiguration:

@@ -136,21 +136,14 @@ def fused_nest(plan: str | Path, what: tuple[Network, str | None, Machine], *,
 
 @dataclass(frozen=True)
 class GroupCount:
-    """A count of a tensor in a fused group, added up over the operators that make or read it.
-
-    Parameters
-    ----------
-    count
-        As it was asked for: ``GLB.logits.fills``.
-    words
-        By operator and its own name of the tensor; those of the fused model.
-    derivations
-        Why, for each operator with one nest; the others, vector operators and what is made again, have none.
-    """
+    """A count of a tensor in a fused group, added up over the operators that make or read it."""
 
     count: str
+    """As it was asked for: ``GLB.logits.fills``."""
     words: dict[tuple[str, str], int]
+    """By operator and its own name of the tensor; those of the fused model."""
     derivations: dict[tuple[str, str], Explanation]
+    """Why, for each operator with one nest; the others, vector operators and what is made again, have none."""
 
     @property
     def value(self) -> int:

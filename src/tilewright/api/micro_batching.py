@@ -26,11 +26,6 @@ from tilewright.workload import Graph
 class MicroBatchRun(OnSheet):
     """What came of fusing: the plan, what it takes, and how far it is from the best.
 
-    Parameters
-    ----------
-    search
-        How it was found; None where the plan was given.
-
     Examples
     --------
     >>> import tilewright as tw
@@ -41,6 +36,7 @@ class MicroBatchRun(OnSheet):
 
     plan: MicroBatchPlan
     search: Fused | None
+    """How it was found; None where the plan was given."""
     command: str
 
     @cached_property

@@ -38,15 +38,6 @@ class NetworkPoint:
 class NetworkFront:
     """The front of latency and energy of a network.
 
-    Parameters
-    ----------
-    points
-        By rising latency: no combination of mappings on the layers' fronts beats one of them in both.
-    tolerance
-        By which share of cycles it is off the exact front at most; 0 where it is that.
-    bound
-        Cycles and picojoules that no mappings of the network can beat, where known.
-
     Examples
     --------
     >>> import tilewright as tw
@@ -59,8 +50,11 @@ class NetworkFront:
     """
 
     points: tuple[NetworkPoint, ...]
+    """By rising latency: no combination of mappings on the layers' fronts beats one of them in both."""
     tolerance: float
+    """By which share of cycles it is off the exact front at most; 0 where it is that."""
     bound: tuple[int | None, float | None]
+    """Cycles and picojoules that no mappings of the network can beat, where known."""
 
     def within(self, *, latency: float | None = None, energy: float | None = None) -> NetworkPoint:
         """Return the point of the least energy within cycles, or of the fewest cycles within picojoules.

@@ -222,21 +222,7 @@ def _products(graph: Graph) -> tuple[list[tuple[str, int, SystolicProduct]], tup
 
 @dataclass(frozen=True)
 class RecommenderTraining:
-    """What `train_recommender` made: where, of what, and how it does on products that it has not seen.
-
-    Parameters
-    ----------
-    scores
-        Of the one best configuration for all, of the network alone, and of its first guesses scored.
-    ties
-        Share of products with several best configurations.
-    calibration_error
-        Mean distance of its confidence from the share of right answers (expected calibration error).
-    live
-        Configurations that are the best of any product, of ``configurations``.
-    weights
-        Numbers that the network holds.
-    """
+    """What `train_recommender` made: where, of what, and how it does on products that it has not seen."""
 
     file: Path
     array: str
@@ -245,14 +231,19 @@ class RecommenderTraining:
     sampler: str
     samples: int
     live: int
+    """Configurations that are the best of any product, of ``configurations``."""
     configurations: int
     ties: float
+    """Share of products with several best configurations."""
     labelling_seconds: float
     training_seconds: float
     curve: "tuple[Epoch, ...]"
     scores: tuple[Score, ...]
+    """Of the one best configuration for all, of the network alone, and of its first guesses scored."""
     calibration_error: float
+    """Mean distance of its confidence from the share of right answers (expected calibration error)."""
     weights: int
+    """Numbers that the network holds."""
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -47,21 +47,15 @@ class ReplayedFigure:
 
 @dataclass(frozen=True)
 class Replayed:
-    """A mapping counted under ``conventions``, in their order.
-
-    Parameters
-    ----------
-    replays
-        What each convention but our own counts, by its name.
-    unexplained
-        Why no reasons are given; empty where they are.
-    """
+    """A mapping counted under ``conventions``, in their order."""
 
     conventions: tuple[str, ...]
     lines: tuple[ReplayedFigure, ...]
     cost: Cost
     replays: dict[str, Replay]
+    """What each convention but our own counts, by its name."""
     unexplained: str = ""
+    """Why no reasons are given; empty where they are."""
 
     @property
     def assumptions(self) -> dict[str, str]:

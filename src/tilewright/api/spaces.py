@@ -32,29 +32,20 @@ _FILES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class SpaceChoice:
-    """The map spaces of the layers of a network.
-
-    Parameters
-    ----------
-    file
-        What the spaces leave out, as a file; None for nothing.
-    dataflow
-        The dataflow that was chosen apart from the file (and is among its fields, though not in its text), if any.
-    elsewhere
-        Names of dimensions and tensors that some layer has: entries of the file may name them, and mean nothing to
-        layers without them.
-    pad
-        Whether the spaces are those of padded operators.
-    own
-        What the files of the machine leave out, besides.
-    """
+    """The map spaces of the layers of a network."""
 
     tiling: Tiling = "imperfect"
     file: SpaceFile | None = None
+    """What the spaces leave out, as a file; None for nothing."""
     dataflow: str = ""
+    """The dataflow that was chosen apart from the file (and is among its fields, though not in its text), if any."""
     elsewhere: frozenset[str] = frozenset()
+    """Names of dimensions and tensors that some layer has: entries of the file may name them, and mean nothing to
+    layers without them."""
     pad: bool = False
+    """Whether the spaces are those of padded operators."""
     own: Constraints | None = None
+    """What the files of the machine leave out, besides."""
 
     @property
     def file_name(self) -> str:

@@ -51,13 +51,6 @@ MOST_MACHINES = 10_000
 class MachineSweep(SidedMachines, OnSheet):
     """Machines side by side, in the order of their numbers.
 
-    Parameters
-    ----------
-    mapped
-        Mappings of the layers on the machines, where machines were swept: see `mappings`.
-    runs
-        Whole runs, where machines were mapped each by itself.
-
     Examples
     --------
     >>> import tilewright as tw
@@ -68,8 +61,10 @@ class MachineSweep(SidedMachines, OnSheet):
     """
 
     mapped: tuple[SweptMachine, ...] = ()
+    """Mappings of the layers on the machines, where machines were swept: see `mappings`."""
     layers: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
+    """Whole runs, where machines were mapped each by itself."""
 
     def mappings(self, machine: SidedMachine) -> dict[str, Any]:
         """Return the mapping of each layer on one of the machines."""

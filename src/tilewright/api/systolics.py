@@ -71,22 +71,16 @@ class AssumptionEffect:
 
 @dataclass(frozen=True)
 class SystolicRun:
-    """A network on a systolic array.
-
-    Parameters
-    ----------
-    skipped
-        Layers that are no matrix products or convolutions, with the reason.
-    notes
-        What of a topology and a configuration could not be honoured in full.
-    """
+    """A network on a systolic array."""
 
     network: str
     machine: str
     array: SystolicArray
     rows: tuple[SystolicRow, ...]
     skipped: tuple[tuple[str, str], ...]
+    """Layers that are no matrix products or convolutions, with the reason."""
     notes: tuple[Note, ...]
+    """What of a topology and a configuration could not be honoured in full."""
     conventions: tuple[str, ...]
 
     @property

@@ -28,17 +28,7 @@ RANDOM_LAYERS = 256
 
 @dataclass(frozen=True)
 class TrainedSurrogate:
-    """What `train_surrogate` made: where, of what, how training went, and how the network does.
-
-    Parameters
-    ----------
-    curve
-        Losses by epoch.
-    held_out
-        Errors and rank correlations on mappings held out, of the layers it was trained on, by output.
-    tests
-        On layers it was not trained on: of the machine itself, then of every other machine asked for.
-    """
+    """What `train_surrogate` made: where, of what, how training went, and how the network does."""
 
     file: Path
     machine: str
@@ -47,8 +37,11 @@ class TrainedSurrogate:
     drawing_seconds: float
     training_seconds: float
     curve: tuple["Epoch", ...]
+    """Losses by epoch."""
     held_out: dict[str, tuple[float, float]]
+    """Errors and rank correlations on mappings held out, of the layers it was trained on, by output."""
     tests: "tuple[Tested, ...]"
+    """On layers it was not trained on: of the machine itself, then of every other machine asked for."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -160,15 +153,7 @@ class FuserTest:
 
 @dataclass(frozen=True)
 class TrainedFuser:
-    """What `train_fuser` made: where, of what, and how the model does.
-
-    Parameters
-    ----------
-    losses
-        Squared errors, step by step.
-    tests
-        At every memory size that it was shown, and at those asked for besides.
-    """
+    """What `train_fuser` made: where, of what, and how the model does."""
 
     file: Path
     machine: str
@@ -178,7 +163,9 @@ class TrainedFuser:
     showing_seconds: float
     training_seconds: float
     losses: tuple[float, ...]
+    """Squared errors, step by step."""
     tests: tuple[FuserTest, ...]
+    """At every memory size that it was shown, and at those asked for besides."""
 
     @property
     def plain(self) -> dict[str, Any]:

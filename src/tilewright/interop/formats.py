@@ -18,21 +18,15 @@ from tilewright.workload import Graph, Operator, coverage
 
 @dataclass(frozen=True)
 class Foreign:
-    """What files of one format hold, in our nouns; None or nothing for what they do not.
-
-    Parameters
-    ----------
-    mappings
-        By the name of the layer of ``graph`` that they map.
-    notes
-        What could not be honoured in full: dropped or approximated, with file and line.
-    """
+    """What files of one format hold, in our nouns; None or nothing for what they do not."""
 
     graph: Graph | None = None
     accelerator: Accelerator | None = None
     mappings: Mapping[str, Nest] = field(default_factory=dict)
+    """By the name of the layer of ``graph`` that they map."""
     constraints: Constraints | None = None
     notes: tuple[Note, ...] = field(default=(), compare=False)
+    """What could not be honoured in full: dropped or approximated, with file and line."""
 
     @property
     def operator(self) -> Operator | None:
@@ -82,32 +76,24 @@ class ForeignText:
 
 @dataclass(frozen=True)
 class Format:
-    """A foreign format: plain functions, none of which runs code that stands in a file.
-
-    Parameters
-    ----------
-    holds
-        What a file seems to hold, by its name and first lines; nothing where it is not of this format. Must be quick
-        and raise nothing, also where the file is missing.
-    read
-        Reads files that belong together; the second argument binds sizes that they leave open, by name. Raises
-        `InputError` with file and line.
-    write
-        Writes what there is of a network, an accelerator, mappings and constraints; None where the format is only read.
-        Raises `InputError` where something is missing, or the format cannot say it even roughly.
-    together
-        Whether what a file says of a machine needs the network, whose names it uses: then they are read together.
-    energise
-        Gives a machine of any origin the energies that files of this format hold, with notes; None where it holds none.
-    """
+    """A foreign format: plain functions, none of which runs code that stands in a file."""
 
     name: str
     summary: str
     holds: Callable[[Path], frozenset[Part]]
+    """What a file seems to hold, by its name and first lines; nothing where it is not of this format. Must be quick
+    and raise nothing, also where the file is missing."""
     read: Callable[[Sequence[Path], Mapping[str, int | str]], Foreign]
+    """Reads files that belong together; the second argument binds sizes that they leave open, by name. Raises
+    `InputError` with file and line."""
     write: Callable[[Foreign], ForeignText] | None = None
+    """Writes what there is of a network, an accelerator, mappings and constraints; None where the format is only read.
+    Raises `InputError` where something is missing, or the format cannot say it even roughly."""
     energise: Callable[[Accelerator, Sequence[Path]], tuple[Accelerator, tuple[Note, ...]]] | None = None
+    """Gives a machine of any origin the energies that files of this format hold, with notes; None where it holds
+    none."""
     together: bool = False
+    """Whether what a file says of a machine needs the network, whose names it uses: then they are read together."""
 
 
 FORMATS: Registry[Format] = Registry("format")

@@ -16,15 +16,10 @@ Kind = Literal["dropped", "approximated", "refused"]
 
 @dataclass(frozen=True)
 class Note:
-    """Something that could not be honoured in full, and what became of it.
-
-    Parameters
-    ----------
-    where
-        ``file:line`` and the place in the file, or the field of ours that was written.
-    """
+    """Something that could not be honoured in full, and what became of it."""
 
     where: str
+    """``file:line`` and the place in the file, or the field of ours that was written."""
     kind: Kind
     text: str
 

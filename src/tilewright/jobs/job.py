@@ -37,31 +37,21 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True)
 class Job(Generic[T]):
-    """One part of a run, that any worker may do.
-
-    Parameters
-    ----------
-    key
-        All that decides the value, in plain data (layer, machine, mapper, samples, seed ...); None is never kept.
-    function
-        Returns the value, or steps to it (see `Steps`). A value that is kept is plain data. What takes long looks at
-        `present_stop`, as searches do by themselves.
-    samples
-        Mappings that it scores, for the rate that is shown; or what tells them from the value.
-    inputs
-        What the function is called with; where it works in another process, copies of these.
-    after
-        Places of jobs of the same run that must have ended: the list of their values is the function's last argument.
-    received
-        Called with the value where it arrives, in the process and thread of the run; what it returns takes its place.
-    """
+    """One part of a run, that any worker may do."""
 
     key: Mapping[str, object] | None
+    """All that decides the value, in plain data (layer, machine, mapper, samples, seed ...); None is never kept."""
     function: Callable[..., Any]
+    """Returns the value, or steps to it (see `Steps`). A value that is kept is plain data. What takes long looks at
+    `present_stop`, as searches do by themselves."""
     samples: int | Callable[[T], int] = 0
+    """Mappings that it scores, for the rate that is shown; or what tells them from the value."""
     inputs: tuple[Any, ...] = ()
+    """What the function is called with; where it works in another process, copies of these."""
     after: tuple[int, ...] = ()
+    """Places of jobs of the same run that must have ended: the list of their values is the function's last argument."""
     received: Callable[[Any], T] | None = None
+    """Called with the value where it arrives, in the process and thread of the run; what it returns takes its place."""
 
     def scored(self, value: T) -> int:
         """Return the mappings that were scored for a value."""

@@ -21,28 +21,20 @@ _LARGE = 1e7
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a person sees, on the terminal (without plots) and as a page.
-
-    Parameters
-    ----------
-    facts
-        Short lines below the title.
-    folded
-        Plots that the page shows when asked to, by heading.
-    command
-        What repeats it.
-    runs
-        Runs whose mappings the page shows.
-    """
+    """What a person sees, on the terminal (without plots) and as a page."""
 
     title: str
     lead: str
     facts: tuple[str, ...]
+    """Short lines below the title."""
     tables: tuple[Table, ...]
     plots: tuple[Plot, ...] = ()
     folded: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)
+    """Plots that the page shows when asked to, by heading."""
     command: str = ""
+    """What repeats it."""
     runs: tuple[RunRecord, ...] = ()
+    """Runs whose mappings the page shows."""
 
 
 def numeric(table: Table) -> tuple[int, ...]:

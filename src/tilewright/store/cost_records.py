@@ -129,20 +129,13 @@ class ReliefRecord:
 
 @dataclass(frozen=True)
 class DiagnosisRecord:
-    """What sets most of a network's cycles: ``limit``, in so many of its distinct layers, and what would cure it.
-
-    Parameters
-    ----------
-    share
-        Of all cycles, vector work's among them where that is limited so too.
-    latency_cycles
-        The network's, for the mappings found, with twice of it, by the model; None where nothing can be doubled.
-    sentence
-        All this in words.
-    """
+    """What sets most of a network's cycles: ``limit``, in so many of its distinct layers, and what would cure it."""
 
     limit: str
     layers: int
     share: float
+    """Of all cycles, vector work's among them where that is limited so too."""
     latency_cycles: int | None
+    """The network's, for the mappings found, with twice of it, by the model; None where nothing can be doubled."""
     sentence: str
+    """All this in words."""

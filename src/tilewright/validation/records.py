@@ -19,22 +19,15 @@ Kind = Literal["oracle", "model", "RTL", "silicon"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is compared.
-
-    Parameters
-    ----------
-    unit
-        Empty where it is a plain number.
-    about
-        How our figure comes about, where the name does not say it.
-    ordered
-        Whether it makes sense to ask if the cases stand in the same order on both sides.
-    """
+    """What is compared."""
 
     name: str
     unit: str = ""
+    """Empty where it is a plain number."""
     about: str = ""
+    """How our figure comes about, where the name does not say it."""
     ordered: bool = False
+    """Whether it makes sense to ask if the cases stand in the same order on both sides."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +57,12 @@ class SetFigures:
 
 @dataclass(frozen=True)
 class ValidationWatch:
-    """How thoroughly a set is run, and who is told how far it is.
-
-    Parameters
-    ----------
-    full
-        Spend minutes where a quick run spends seconds (more random nests).
-    tell
-        Called with cases done and cases in all.
-    """
+    """How thoroughly a set is run, and who is told how far it is."""
 
     full: bool = False
+    """Spend minutes where a quick run spends seconds (more random nests)."""
     tell: Callable[[int, int], None] = lambda done, total: None
+    """Called with cases done and cases in all."""
 
 
 @dataclass(frozen=True)

@@ -33,22 +33,16 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class ScaleSimConfig:
-    """What a configuration says of the machine.
-
-    Parameters
-    ----------
-    sram_kb
-        Kibibytes of the memories of inputs (ifmap), weights (filter) and outputs (ofmap), both halves together.
-    bandwidth
-        Words a cycle that DRAM moves for each of them; None where SCALE-Sim is to say what is wanted (``CALC``).
-    """
+    """What a configuration says of the machine."""
 
     name: str
     rows: int
     columns: int
     sram_kb: tuple[int, int, int]
+    """Kibibytes of the memories of inputs (ifmap), weights (filter) and outputs (ofmap), both halves together."""
     dataflow: str
     bandwidth: int | None = None
+    """Words a cycle that DRAM moves for each of them; None where SCALE-Sim is to say what is wanted (``CALC``)."""
 
     def array(self) -> SystolicArray:
         """Return the machine as the systolic model takes it."""
