@@ -247,7 +247,7 @@ def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes:
 
     Columns are energy and the cycles of every port (``weights``). Return the memories where it matters, as bits.
     """
-    edges, weights, classes = tables.rules.edges, tables.weights, tables.classes
+    edges, weights, classes = tables.rules.edges, tables.weights, tables.rules.classes
     memories, n, ways, matters = tables.memories, len(edges), len(classes), 0
     for i in range(weights.shape[1]):
         sums[0, i] = weights[2 * n, i]
@@ -280,7 +280,7 @@ def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes:
 def total(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
           kind: Compiled) -> Compiled:
     """Return the score where the loops at the memories rest as row ``kind`` of the kinds says; below 0 all do."""
-    kinds = tables.kinds
+    kinds = tables.rules.picks
     cycles, energy = steps, 0.0
     for i in range(tables.weights.shape[1]):
         value = sums[0, i]
@@ -302,7 +302,7 @@ def least(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
 
     ``matters`` are memories, as bits.
     """
-    kinds, ways = tables.kinds, len(tables.classes)
+    kinds, ways = tables.rules.picks, len(tables.rules.classes)
     best, which = np.inf, 0
     if total(tables, steps, ahead, sums, factors, NONE) >= cut:
         return best, which
@@ -326,7 +326,7 @@ def pieces_into(sp: Compiled, tables: Compiled, e: Compiled, room: Compiled, par
     The last row has, at its first place, the steps of compute.
     """
     used, tensors, ways, slots = tables.used, tables.tensors, len(tables.modes), tables.modes.shape[1]
-    first = tensors + 8 + (tables.memories - 1) * len(tables.classes)
+    first = tensors + 8 + (tables.memories - 1) * len(tables.rules.classes)
     for t in range(tensors + 1):
         for k in range(ways):
             room[t, k] = 1.0
@@ -348,7 +348,7 @@ def spread(sp: Compiled, tables: Compiled, e: Compiled, factors: Compiled) -> Co
 
     Return how many lanes are in use.
     """
-    slots, ports, lanes = tables.fanout_slots, tables.ports, 1.0
+    slots, ports, lanes = tables.fanout_slots, tables.rules.ports, 1.0
     for i in range(len(ports)):
         factors[i] = ports[i, 0]
     for f in range(tables.fanouts):

@@ -38,7 +38,7 @@ _named = stamped(Path(__file__).parents[1] / f"{name}.py" for name in (
 @compiled
 def set_orders(sp: Compiled, tables: Compiled, r: Compiled, kind: Compiled, keys: Compiled) -> Compiled:
     """Let the class of dimensions that ``kind`` names run innermost at every memory, else in the order as it is."""
-    slots, used, classes, kinds = tables.memory_slots, tables.used, tables.classes, tables.kinds
+    slots, used, classes, kinds = tables.memory_slots, tables.used, tables.rules.classes, tables.rules.picks
     dims = dims_of(sp)
     for m in range(tables.memories - 1):
         s, k = slots[INSIDE, m], kinds[kind, m] - 1 - m * len(classes)

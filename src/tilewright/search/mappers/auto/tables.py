@@ -53,18 +53,12 @@ class BoundArrays(NamedTuple):
     """That of the exact mapper with tails (see `Tables.ramp`)."""
     plain_words: Floats
     """``(t)``: words of the axes that do not slide."""
-    classes: Integers
-    """``(c, t)``: classes of dimensions by the tensors that do not use them."""
     lanes: Integers
     """``(s)``: which slots are lanes."""
-    ports: Floats
-    """``(r, 2)``: instances, and fan-outs outside, of every port."""
     counting: Integers
     """``(b)``: at compute `MERGED`, `FED` or `SPREAD`; elsewhere, whether a window may slide."""
     windows: Integers
     """``(b 2 (m + 1), s)``: what loops do to sliding axes there."""
-    kinds: Integers
-    """``(k, m)``: kinds of order, as rows of sums: classes that run innermost at each memory but the innermost."""
 
 
 def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArrays, tuple[int, int]]:
@@ -82,7 +76,6 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     lanes_of = np.array([(tables.slots[fanout.name][0], tables.slots[fanout.name][-1] + 1)
                          for fanout in tables.accelerator.fanouts], dtype=np.int64).reshape(-1, 2).T
     unused = given.unused
-    classes = np.unique(unused[unused.any(axis=1)], axis=0) if unused.any() else np.zeros((1, tensors), dtype=np.int64)
     lanes = np.array([slot.axis != "T" for slot in space.layout.slots], dtype=np.int64)
     modes, mode_of, windows = _ways(own[INSIDE], lanes_of, lanes, given.edges, given.share)
     accesses = np.array([np.prod([operator.sizes[name] for name in tensor.dimensions], dtype=np.float64)
@@ -90,13 +83,11 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     spans = given.spans
     plain = np.array([np.prod([sizes[active[p]] for p, r in given.axes[spans[t]:spans[t + 1], :2] if r < 0],
                               dtype=np.float64) for t in range(tensors)])
-    kinds = np.indices((len(classes),) * (memories - 1)).reshape(memories - 1, len(classes) ** (memories - 1)).T
-    kinds = np.ascontiguousarray(kinds + 1 + len(classes) * np.arange(memories - 1))
     found = BoundArrays(
         own, np.ascontiguousarray(lanes_of), np.ascontiguousarray(1 - unused.T), memories, fanouts, tensors, given,
         modes, mode_of, np.ascontiguousarray(given.weights.T), _least_energy(given), accesses, tables.ramp(tails=True),
-        plain, classes, lanes, tables.ports, _counting(tables, given.edges, given.share), windows, kinds)
-    return found, (tensors + 8 + (memories - 1) * len(classes) + KNOWN * len(active),
+        plain, lanes, _counting(tables, given.edges, given.share), windows)
+    return found, (tensors + 8 + (memories - 1) * len(given.classes) + KNOWN * len(active),
                    max(len(modes) + slots, len(given.weights), slots + 2))
 
 

@@ -141,16 +141,14 @@ class ExactMapper(Resumable):
             self._end(True)
             self.kept.ranks[:] = np.arange(self.kept.ranks.shape[1], dtype=np.int8)[None, :, None]
             return
-        shape = tables.arrays.shape
-        work = np.zeros((4 * shape.memories + shape.fanouts + 2, max(dims, 4, *shape)))
-        x = np.zeros(2 * len(tables.arrays.edges))
+        work = tables.room
         if not len(self.at):
-            self._list(work, x)
+            self._list(work)
             return
         found = np.zeros((FOUND, dims), dtype=np.int64)
         reach = np.zeros(FOUND, dtype=np.int64)
         count = compiled.descend(tables.arrays, tables.starts, self.top, self.heads, self.bounds, self._cut, self.at,
-                                 self.options.nodes, work, x, found, reach)
+                                 self.options.nodes, work, found, reach)
         if count:
             every = self._orders.batches(found[:count], reach[:count])
             space = self.task.space
@@ -168,7 +166,7 @@ class ExactMapper(Resumable):
         each = len(self.tables.chains[1]) if self.top == 2 else 1
         return self.listed * each + int(self.at[-1:].sum())
 
-    def _list(self, work: NDArray[np.float64], x: NDArray[np.float64]) -> None:
+    def _list(self, work: NDArray[np.float64]) -> None:
         """List more of the choices for the first dimensions, and when these are all, in the order of their bounds."""
         from tilewright.search.mappers.exact import kernels as compiled  # noqa: PLC0415  (Numba loads late)
 
@@ -181,7 +179,7 @@ class ExactMapper(Resumable):
         heads, bounds, at = np.zeros((most, 2), dtype=np.int64), np.zeros(most), np.zeros(
             len(tables.chains) + 3, dtype=np.int64)
         at[:2] = self.listed, last
-        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, at, heads, bounds)
+        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, at, heads, bounds)
         self.heads = np.concatenate([self.heads, heads[:count]])
         self.bounds = np.concatenate([self.bounds, bounds[:count]])
         self.listed = last

@@ -14,6 +14,8 @@ from tilewright.mapping.spaces.kernels import Compiled, compiled, entry, inlined
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, PARENT, TENSOR
 
 SLACK = 1 - 1e-9
+KINDS = 63
+"""Kinds of order that have bits of their own; where a later one may reach, all are taken to."""
 
 
 @inlined
@@ -71,10 +73,15 @@ def fits(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) ->
 
 @compiled
 def spread(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Write the lanes that each tensor does not use and how many more there may be, by fan-out; return those in all."""
+    """Write the lanes that each tensor does not use and how many more there may be, by fan-out; return those in all.
+
+    And by port how many more words its busiest instance moves, at least, than all physical ones in the mean.
+    """
     feats, unused, shape = tables.features, tables.unused, tables.shape
     memories, fans, tensors, scratch = shape.memories, shape.fanouts, shape.tensors, shape.scratch
     left = 1.0
+    for i in range(len(tables.ports)):
+        work[shape.busy, i] = tables.ports[i, 0]
     for f in range(fans):
         used = 1.0
         for t in range(tensors):
@@ -87,6 +94,8 @@ def spread(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
                     work[2 * memories + f, t] *= lanes
         work[scratch, f] = max(1.0, tables.instances[f] / used) if depth < shape.dims else 1.0
         left *= work[scratch, f]
+        for i in range(len(tables.ports)):
+            work[shape.busy, i] /= used * work[scratch, f] if f < tables.ports[i, 1] else 1.0
     return left
 
 
@@ -99,8 +108,8 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
     memory whether a loop there moves the tensor.
     """
     feats, unused, shape = tables.features, tables.unused, tables.shape
-    memories, tensors, scratch = shape.memories, shape.tensors, shape.scratch
-    moving = 4 * memories + shape.fanouts + shape.slots + 1
+    memories, tensors = shape.memories, shape.tensors
+    again_at = 4 * memories + shape.fanouts + shape.slots + 1
     for m in range(memories):
         for t in range(tensors):
             pieces, counts, moves = 1.0, 1.0, 0.0
@@ -109,9 +118,9 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
                 if unused[k, t] != 0:
                     pieces *= row[m]
                     counts *= row[memories + m]
-                elif row[moving + m] > 1:
+                elif row[again_at + m] > 1:
                     moves = 1.0
-            work[m, t], work[memories + m, t], work[scratch + 1 + m, t] = pieces, counts, moves
+            work[m, t], work[memories + m, t], work[shape.moving + m, t] = pieces, counts, moves
     left = spread(tables, chosen, depth, work)
     steps, done = 1.0, 1.0
     for k in range(depth):
@@ -165,14 +174,56 @@ def taken(tables: Compiled, g: Compiled, k: Compiled, work: Compiled) -> Compile
 
 
 @compiled
-def pieces(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Write by memory into how many pieces each dimension not decided falls at least, for want of room beside others.
+def together(tables: Compiled, g: Compiled, s: Compiled, t: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Return the bits of tensor ``s`` in room ``g``, and values of dimensions not decided that it and not ``t`` uses.
 
-    Along windows that slide no room is told. What is cut at a memory is cut further in.
+    For each tile of such dimensions, the tensor takes so many bits at least. Of the two dimensions of a window one at
+    most is among them, and the other counts as 1: words are no fewer than those of a window of one.
+    """
+    own, whole, extents = tables.bits[g, s], 1.0, work[tables.shape.scratch]
+    for a in range(tables.spans[s], tables.spans[s + 1]):
+        p, r = tables.axes[a, 0], tables.axes[a, 1]
+        first = p >= depth and tables.unused[p, t] != 0
+        second = r >= depth and tables.unused[r, t] != 0
+        if first and not second:
+            whole *= tables.sizes[p]
+        elif second and not first:
+            whole *= tables.sizes[r]
+        elif not first:
+            words = extents[p]
+            if r >= 0:
+                words = words * extents[r] - max(0.0, words - tables.axes[a, 3]) * max(
+                    0.0, extents[r] - tables.axes[a, 2])
+            own *= words
+    return own, whole
+
+
+@compiled
+def roomy(tables: Compiled, g: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Write into how many pieces dimensions not decided fall together at least, for want of room ``g``.
+
+    By tensor: those that it does not use, but another does which has that room, beside all others at their least.
+    """
+    shape, bits, m = tables.shape, tables.bits, np.int64(tables.groups[g, 0])
+    for s in range(shape.tensors):
+        left = tables.groups[g, 1] if bits[g, s] > 0 else np.inf
+        for t in range(shape.tensors):
+            if t != s and bits[g, t] > 0:
+                left -= bits[g, t] * words_of(tables.axes, tables.spans, t, work[shape.scratch])
+        for t in range(shape.tensors if left < np.inf else 0):
+            own, whole = together(tables, g, s, t, depth, work)
+            work[shape.joint + m, t] = max(work[shape.joint + m, t], np.ceil(whole / max(1.0, left / own) * SLACK))
+
+
+@compiled
+def pieces(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Write by memory into how many pieces dimensions not decided fall at least, for want of room beside others.
+
+    Each alone, but along windows, and some together. What is cut at a memory is cut further in.
     """
     shape, groups = tables.shape, tables.groups
-    first = shape.scratch + 1 + shape.memories
-    work[first:first + shape.memories, depth:shape.dims] = 1.0
+    work[shape.parts:shape.parts + shape.memories, depth:shape.dims] = 1.0
+    work[shape.joint:shape.joint + shape.memories, :shape.tensors] = 1.0
     for g in range(len(groups)):
         m = np.int64(groups[g, 0])
         boxed(tables, chosen, depth, m, work)
@@ -180,50 +231,148 @@ def pieces(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
             own, others = taken(tables, g, k, work)
             if tables.plain[k] != 0 and own > 0.0:
                 extent = max(1.0, (groups[g, 1] - others) / own)
-                work[first + m, k] = max(work[first + m, k], np.ceil(tables.sizes[k] / extent * SLACK))
-    for inner in range(first + 1, first + shape.memories):
+                work[shape.parts + m, k] = max(work[shape.parts + m, k], np.ceil(tables.sizes[k] / extent * SLACK))
+        roomy(tables, g, depth, work)
+    for inner in range(1, shape.memories):
         for k in range(depth, shape.dims):
-            work[inner, k] = max(work[inner, k], work[inner - 1, k])
+            work[shape.parts + inner, k] = max(work[shape.parts + inner, k], work[shape.parts + inner - 1, k])
+        for t in range(shape.tensors):
+            work[shape.joint + inner, t] = max(work[shape.joint + inner, t], work[shape.joint + inner - 1, t])
 
 
 @compiled
 def again(tables: Compiled, depth: Compiled, work: Compiled, t: Compiled, m: Compiled) -> Compiled:
     """Return into how many pieces the dimensions not decided that a tensor does not use fall at a memory, at least."""
-    found, first = 1.0, tables.shape.scratch + 1 + tables.shape.memories
-    for k in range(depth, tables.shape.dims):
+    found, shape = 1.0, tables.shape
+    for k in range(depth, shape.dims):
         if tables.unused[k, t] != 0:
-            found *= work[first + m, k]
-    return found
+            found *= work[shape.parts + m, k]
+    return max(found, work[shape.joint + m, t]) if depth < shape.dims else 1.0
+
+
+@inlined
+def hinge(size: Compiled, extent: Compiled, other: Compiled) -> Compiled:
+    """Return the most that pieces of a dimension, none above ``extent``, are longer than ``other``, all together."""
+    whole = np.floor(size / extent)
+    return whole * max(0.0, extent - other) + max(0.0, size - whole * extent - other)
+
+
+@inlined
+def reaching(tables: Compiled, row: Compiled, m: Compiled, size: Compiled, b: Compiled) -> Compiled:
+    """Return the extent of a tile at memory ``m`` by a row of chains, those of lanes that share at ``b`` together."""
+    extent = tables.features[row, 2 * tables.shape.memories + m]
+    for f in range(tables.shape.fanouts if b >= 0 else 0):
+        if tables.share[b, f] != 0:
+            extent *= tables.features[row, 4 * tables.shape.memories + f]
+    return min(extent, size)
 
 
 @compiled
-def cross(tables: Compiled, depth: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Compiled:
-    """Write to ``x`` the least words that cross each boundary between memories under one kind of order.
+def windows(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, at: Compiled,
+            shared: Compiled) -> Compiled:
+    """Return how often words cross boundary ``b`` because windows overlap, at least; of lanes that share once.
 
-    Of dimensions not decided, the pieces count that lie outside all loops that may leave the tensor in place.
+    Pieces ``p`` and ``r`` along an axis touch ``p r - max(0, p - d) max(0, r - s)`` words. Summed over all pairs that
+    is the product of the sizes less that of both `hinge`, which are largest where pieces are as large as may be. Where
+    the innermost loop that advances the tile is along the axis, at memory ``at``, what one instance (or all lanes
+    that share) brings in during that loop is no less than the words of one piece as long as the tile at ``at``. There
+    is one such loop. Along axes not decided no word counts twice.
     """
-    shape, edges, share, kinds, words = tables.shape, tables.edges, tables.share, tables.kinds, tables.words
-    memories, scratch, n = shape.memories, shape.scratch, len(edges)
-    for b in range(n):
-        t, child = edges[b, TENSOR], edges[b, CHILD]
-        if child == memories:
+    t, child, found, saved = tables.edges[b, TENSOR], tables.edges[b, CHILD], 1.0, 1.0
+    end, lanes = tables.bundles[-1], b if shared else -1
+    for a in range(tables.spans[t], tables.spans[t + 1]):
+        p, r = tables.axes[a, 0], tables.axes[a, 1]
+        if r < 0 or p >= depth or r >= depth or chosen[p] >= end or chosen[r] >= end:
             continue
-        still, last = 1.0, child
-        for s in range(child - 1, -1, -1):
-            moves = work[scratch + 1 + s, t] != 0
-            if not moves or kinds[kind, s, t] != 0:
-                still *= work[memories + s, t]
-                last = s
-            if moves:
-                break
-        often, more = max(1.0, work[child, t] / still), again(tables, depth, work, t, last)
-        x[n + b] = words[t] * often * more
-        for f in range(shape.fanouts):
-            if share[b, f] != 0:
-                often /= work[2 * memories + f, t]
-                if last > edges[b, PARENT]:
-                    more /= work[scratch, f]
-        x[b] = words[t] * max(1.0, often) * max(1.0, more)
+        across, down = tables.axes[a, 3], tables.axes[a, 2]
+        first, second = tables.sizes[p], tables.sizes[r]
+        one = hinge(first, reaching(tables, chosen[p], child, first, lanes), across)
+        other = hinge(second, reaching(tables, chosen[r], child, second, lanes), down)
+        words = first * second - one * other
+        held = max(hinge(first, reaching(tables, chosen[p], at, first, -1), across) * other,
+                   one * hinge(second, reaching(tables, chosen[r], at, second, -1), down))
+        found *= words / (first * second - max(0.0, first - across) * max(0.0, second - down))
+        saved = min(saved, (first * second - held) / words)
+    return max(1.0, found * saved)
+
+
+@compiled
+def slide(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Write how often words of operands cross boundaries along `windows`, by child and tensor, out and then in."""
+    shape, edges = tables.shape, tables.edges
+    first = shape.sliding
+    for b in range(len(edges)):
+        t, child = edges[b, TENSOR], edges[b, CHILD]
+        if child == shape.memories:
+            continue
+        at = child - 1
+        while at > 0 and work[shape.moving + at, t] == 0:
+            at -= 1
+        sliding = tables.slides[t] != 0
+        work[first + child, t] = windows(tables, chosen, depth, b, at, True) if sliding else 1.0
+        work[first + shape.memories + child, t] = windows(tables, chosen, depth, b, at, False) if sliding else 1.0
+
+
+@compiled
+def crossing(tables: Compiled, depth: Compiled, b: Compiled, last: Compiled, still: Compiled,
+             work: Compiled) -> Compiled:
+    """Return the least words that cross boundary ``b`` out of the parent, and into its children.
+
+    Loops that run ``still`` times leave the tensor in place, the outermost of them at memory ``last``. Of dimensions
+    not decided, the pieces count that lie outside all of them.
+    """
+    shape, edges, share = tables.shape, tables.edges, tables.share
+    t, child, sliding = edges[b, TENSOR], edges[b, CHILD], shape.sliding
+    often, more = max(1.0, work[child, t] / still), again(tables, depth, work, t, last)
+    into = tables.words[t] * often * more * work[sliding + shape.memories + child, t]
+    for f in range(shape.fanouts):
+        if share[b, f] != 0:
+            often /= work[2 * shape.memories + f, t]
+            if last > edges[b, PARENT]:
+                more /= work[shape.scratch, f]
+    return tables.words[t] * max(1.0, often) * max(1.0, more) * work[sliding + child, t], into
+
+
+@inlined
+def charge(tables: Compiled, b: Compiled, out: Compiled, into: Compiled, sums: Compiled) -> Compiled:
+    """Add to ``sums`` what ``out`` words at the parent and ``into`` at the children of a boundary take."""
+    weights, n = tables.weights, len(tables.edges)
+    for i in range(len(weights)):
+        sums[i] += weights[i, b] * out + weights[i, n + b] * into
+
+
+@compiled
+def tally(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Sum up energy and each port's cycles: where all tensors rest, then what more it takes, by memory and class.
+
+    Only one memory matters to a boundary: the first, from the inside, with a loop that moves the tensor. Return as bits
+    which of them matter.
+    """
+    shape, edges, weights, classes = tables.shape, tables.edges, tables.weights, tables.classes
+    moving, first, matters = shape.moving, shape.sums, 0
+    work[first:first + 1 + (shape.memories - 1) * len(classes), :len(weights)] = 0.0
+    for i in range(len(weights)):
+        work[first, i] = weights[i, -1]
+    for b in range(len(edges)):
+        t, child = edges[b, TENSOR], edges[b, CHILD]
+        if child == shape.memories:
+            charge(tables, b, accesses(tables, chosen, depth, work, b), tables.macs, work[first])
+            continue
+        still, at = 1.0, child - 1
+        while at >= 0 and work[moving + at, t] == 0:
+            still *= work[shape.memories + at, t]
+            at -= 1
+        less, fewer = crossing(tables, depth, b, max(at, 0), still * (
+            work[shape.memories + at, t] if at >= 0 else 1.0), work)
+        charge(tables, b, less, fewer, work[first])
+        if at >= 0:
+            out, into = crossing(tables, depth, b, at + 1, still, work)
+            if out > less or into > fewer:
+                matters |= 1 << at
+                for k in range(len(classes)):
+                    if classes[k, t] == 0:
+                        charge(tables, b, out - less, into - fewer, work[first + 1 + at * len(classes) + k])
+    return matters
 
 
 @inlined
@@ -240,48 +389,48 @@ def worth(tables: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
     return found * SLACK
 
 
-@compiled
-def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Compiled:
-    """Return the score for words ``x`` across boundaries, steps of compute, and cycles that nothing overlaps."""
-    weights = tables.weights
-    last = len(x)
-    cycles = steps
-    for i in range(1, len(weights)):
-        total = weights[i, last]
-        for b in range(last):
-            total += weights[i, b] * x[b]
-        cycles = max(cycles, total)
+@inlined
+def total(tables: Compiled, steps: Compiled, ahead: Compiled, work: Compiled, kind: Compiled) -> Compiled:
+    """Return the score by `tally` of one kind of order; below 0, where all tensors rest."""
+    first, busy, picks = tables.shape.sums, tables.shape.busy, tables.picks
+    energy, cycles = 0.0, steps
+    for i in range(len(tables.weights)):
+        value = work[first, i]
+        if kind >= 0:
+            for m in range(picks.shape[1]):
+                value += work[first + picks[kind, m], i]
+        if i == 0:
+            energy = value
+        else:
+            cycles = max(cycles, value * work[busy, i])
     cycles += ahead
-    energy = weights[0, last] + tables.leakage_pj_per_cycle * cycles
-    for b in range(last):
-        energy += weights[0, b] * x[b]
-    return worth(tables, cycles, energy)
+    return worth(tables, cycles, energy + tables.leakage_pj_per_cycle * cycles)
 
 
 @compiled
-def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, work: Compiled, x: Compiled) -> Compiled:
+def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, work: Compiled) -> Compiled:
     """Return a lower bound on the score of all mappings that begin with ``chosen``, and which kinds of order may reach.
 
-    Kinds of order, one for each memory but the innermost, say which tensors its innermost loops leave in place. Of the
-    last of them all rest at once: if that is not below ``cut``, no more is told.
+    Kinds of order, one for each memory but the innermost, say which tensors its innermost loops leave in place. If that
+    where all of them rest at once is not below ``cut``, no more is told.
     """
-    edges, n = tables.edges, len(tables.edges)
     if depth < tables.shape.dims:
         pieces(tables, chosen, depth, work)
     ahead = ramping(tables, chosen, depth, work) if len(tables.ramp) else 0.0
     steps = gather(tables, chosen, depth, work) * tables.pace
-    for b in range(n):
-        if edges[b, CHILD] == tables.shape.memories:
-            x[b], x[n + b] = accesses(tables, chosen, depth, work, b), tables.macs
-    best, reach, kinds = np.inf, 0, len(tables.kinds) - 1
-    cross(tables, depth, kinds, work, x)
-    if score(tables, steps, ahead, x) >= cut:
+    slide(tables, chosen, depth, work)
+    matters, best, reach, picks = tally(tables, chosen, depth, work), np.inf, 0, tables.picks
+    if total(tables, steps, ahead, work, -1) >= cut:
         return cut, reach
-    for kind in range(kinds):
-        cross(tables, depth, kind, work, x)
-        found = score(tables, steps, ahead, x)
+    for kind in range(len(picks)):
+        same = False
+        for m in range(picks.shape[1] if depth < tables.shape.dims else 0):
+            same = same or (picks[kind, m] > 1 + m * len(tables.classes) and matters >> m & 1 == 0)
+        if same:
+            continue
+        found = total(tables, steps, ahead, work, kind)
         if found < cut:
-            reach |= 1 << kind
+            reach |= 1 << kind if kind < KINDS else -1
         best = min(best, found)
     return best, reach
 
@@ -307,8 +456,8 @@ def ramping(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled)
 
 
 @entry
-def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled, work: Compiled, x: Compiled,
-               at: Compiled, heads: Compiled, bounds: Compiled) -> Compiled:
+def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled, work: Compiled, at: Compiled,
+               heads: Compiled, bounds: Compiled) -> Compiled:
     """Write the first ``top`` (1 or 2) dimensions' choices that fit and may beat ``cut``; return how many.
 
     Of the first dimension those from ``at[0]`` up to ``at[1]``; the rest of ``at`` ``(d + 3)`` is room to work in.
@@ -316,12 +465,12 @@ def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled,
     count, chosen = 0, at[2:]
     for i in range(at[0], at[1]):
         chosen[0] = i
-        if top == 2 and (not fits(tables, chosen, 1, work) or lower(tables, chosen, 1, cut, work, x)[0] >= cut):
+        if top == 2 and (not fits(tables, chosen, 1, work) or lower(tables, chosen, 1, cut, work)[0] >= cut):
             continue
         for j in range(starts[1], starts[2] if top == 2 else starts[1] + 1):
             chosen[1] = j
             if fits(tables, chosen, top, work):
-                bound = lower(tables, chosen, top, cut, work, x)[0]
+                bound = lower(tables, chosen, top, cut, work)[0]
                 if bound < cut:
                     heads[count, 0], heads[count, 1], bounds[count] = i, j, bound
                     count += 1
@@ -329,14 +478,14 @@ def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled,
 
 
 @compiled
-def passed(tables: Compiled, starts: Compiled, chosen: Compiled, level: Compiled, cut: Compiled, work: Compiled,
-           x: Compiled) -> Compiled:
+def passed(tables: Compiled, starts: Compiled, chosen: Compiled, level: Compiled, cut: Compiled,
+           work: Compiled) -> Compiled:
     """Return the next choice at a level; for the last dimension that of the next bundle which may beat ``cut``."""
     place, bundles = chosen[level] + 1, tables.bundles
     for i in range(len(bundles) - 1 if level == tables.shape.dims - 1 else 0):
         if bundles[i] == place:
             chosen[level] = starts[level + 1] + i
-            if fits(tables, chosen, level + 1, work) and lower(tables, chosen, level + 1, cut, work, x)[0] < cut:
+            if fits(tables, chosen, level + 1, work) and lower(tables, chosen, level + 1, cut, work)[0] < cut:
                 break
             place = bundles[i + 1]
     return place
@@ -344,7 +493,7 @@ def passed(tables: Compiled, starts: Compiled, chosen: Compiled, level: Compiled
 
 @entry
 def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, bounds: Compiled, cut: Compiled,
-            at: Compiled, nodes: Compiled, work: Compiled, x: Compiled, found: Compiled, reach: Compiled) -> Compiled:
+            at: Compiled, nodes: Compiled, work: Compiled, found: Compiled, reach: Compiled) -> Compiled:
     """Write the next complete choices that may beat ``cut`` to ``found`` and ``reach``; return how many.
 
     ``at`` says where the descent stands: the head, the level (-1 at the end), the choices by level, and last the nodes
@@ -363,14 +512,14 @@ def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, 
                 chosen[k] = heads[at[0], k]
             level = top - 1
         else:
-            chosen[level] = passed(tables, starts, chosen, level, cut, work, x)
+            chosen[level] = passed(tables, starts, chosen, level, cut, work)
             if chosen[level] == starts[level + 1]:
                 at[1] -= 1
                 continue
         at[-1] += 1
         if level >= top and not fits(tables, chosen, level + 1, work):
             continue
-        bound, kinds = lower(tables, chosen, level + 1, cut, work, x)
+        bound, kinds = lower(tables, chosen, level + 1, cut, work)
         if bound >= cut:
             continue
         if level == dims - 1:

@@ -31,7 +31,7 @@ _ROUNDING = 1 - 1e-12
 
 
 class Shape(NamedTuple):
-    """How many of each there are in `Arrays`; ``scratch`` is the first spare row of the room to work in."""
+    """How many of each there are in `Arrays`, and where rows of the room to work in begin (see `Tables.room`)."""
 
     memories: int
     fanouts: int
@@ -39,6 +39,12 @@ class Shape(NamedTuple):
     tensors: int
     dims: int
     scratch: int
+    moving: int
+    parts: int
+    joint: int
+    sliding: int
+    busy: int
+    sums: int
 
 
 class Arrays(NamedTuple):
@@ -70,8 +76,10 @@ class Arrays(NamedTuple):
     instances: Floats
     sizes: Floats
     """Operations, leakage, lanes ``(f)`` and sizes of dimensions ``(d)``."""
-    kinds: Integers
-    """``(k + 1, m, t)``: kinds of order: which tensors the innermost loops at each memory leave in place; last, all."""
+    classes: Integers
+    picks: Integers
+    """``(c, t)``: classes of dimensions by the tensors that do not use them, and ``(k, m)`` kinds of order: the class
+    that runs innermost at each memory but the innermost, as a row of sums behind the first."""
     terms: Floats
     """``(n, 3)``: terms of the objective: weight, and whether cycles and energy are factors."""
     ramp: Floats
@@ -84,6 +92,10 @@ class Arrays(NamedTuple):
     """``(d)``: whether no window slides along a dimension."""
     bundles: Integers
     """``(b + 1)``: where bundles of the last dimension's chains begin; their rows stand behind all others."""
+    slides: Integers
+    """``(t)``: whether it is an operand along one of whose axes a window slides."""
+    ports: Integers
+    """``(r, 2)``: instances, and fan-outs outside, of every port; first those of energy."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +142,43 @@ class Tables:
         return slots_by_level(self.space)
 
     @cached_property
+    def classes(self) -> Integers:
+        """Classes of dimensions (c, t) by the tensors that do not use them, but those that all use."""
+        tensors = self.space.operator.tensors
+        found = sorted({tuple(name not in t.dimensions for t in tensors) for name in self.names})
+        return np.array([one for one in found if any(one)] or [(False,) * len(tensors)], dtype=np.int64)
+
+    @property
+    def _places(self) -> int:
+        return len(self.memories) - 1
+
+    @cached_property
+    def _picked(self) -> Integers:
+        classes, places = len(self.classes), self._places
+        return np.ascontiguousarray(np.indices((classes,) * places).reshape(places, classes ** places).T)
+
+    @property
     def kinds(self) -> Integers:
         """Kinds of order (k, m, t): which tensors the innermost loops at each memory leave in place."""
-        tensors = self.space.operator.tensors
-        classes = sorted({tuple(name not in t.dimensions for t in tensors) for name in self.names})
-        classes = [one for one in classes if any(one)] or [(False,) * len(tensors)]
-        places = max(len(self.memories) - 1, 1)
-        picks = np.indices((len(classes),) * places).reshape(places, -1).T
-        return np.array(classes, dtype=np.int64)[picks]
+        return self.classes[self._picked]
+
+    @property
+    def _shape(self) -> Shape:
+        memories, fanouts = len(self.memories), len(self.accelerator.fanouts)
+        ends = np.cumsum([2 * memories + fanouts, 1, memories, memories, memories, 2 * memories, 1]).tolist()
+        return Shape(memories, fanouts, len(self.space.layout.slots), len(self.space.operator.tensors),
+                     len(self.chains), *ends)
+
+    @property
+    def room(self) -> Floats:
+        """An array to work in.
+
+        Its rows: by memory pieces, then counts of loops; by fan-out lanes; a spare one; by memory whether loops move
+        tensors, then pieces of dimensions not decided, alone and together; by child how often windows overlap, out and
+        in; how much the busiest instance does; sums of energy and cycles.
+        """
+        shape = self._shape
+        return np.zeros((shape.sums + 1 + self._places * len(self.classes), max(4, len(self.ports), *shape[:5])))
 
     @cached_property
     def features(self) -> Floats:
@@ -147,24 +188,24 @@ class Tables:
     @cached_property
     def arrays(self) -> Arrays:
         """Everything, as `exact_kernels` takes it."""
-        operator, memories, fanouts = self.space.operator, self.memories, self.accelerator.fanouts
+        operator, fanouts = self.space.operator, self.accelerator.fanouts
         tensors = operator.tensors
         unused = np.array([[name not in tensor.dimensions for tensor in tensors] for name in self.names])
-        shape = Shape(len(memories), len(fanouts), len(self.space.layout.slots), len(tensors), len(self.chains),
-                      2 * len(memories) + len(fanouts))
         weights, edges, share = self._costs
         axes, spans = self._axes
         words = np.array([float(tensor.words(operator.sizes)) for tensor in tensors])
         groups, bits = self._groups
         return Arrays(
-            self.features, unused.astype(np.int64), axes, spans, shape, self._sides, groups, bits, weights, edges,
+            self.features, unused.astype(np.int64), axes, spans, self._shape, self._sides, groups, bits, weights, edges,
             share, float(operator.macs), self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000,
             np.array([float(fanout.instances) for fanout in fanouts]),
             np.array([float(chains.size) for chains in self.chains]),
-            np.concatenate([self.kinds, np.ones_like(self.kinds[:1])]), self._terms,
+            self.classes, self._picked + 1 + len(self.classes) * np.arange(self._places), self._terms,
             self.ramp(tails=self.space.tiling == "perfect"), words, float(self.lanes.cycles) * (
                 1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING), self._plain,
-            self.starts[-2] + self.chains[-1].bundles[1])
+            self.starts[-2] + self.chains[-1].bundles[1], np.array([
+                not tensor.is_output and bool((axes[spans[t]:spans[t + 1], 1] >= 0).any())
+                for t, tensor in enumerate(tensors)], dtype=np.int64), self.ports)
 
     @cached_property
     def lanes(self) -> LaneUse:
@@ -252,13 +293,13 @@ class Tables:
             len(edges), len(self.accelerator.fanouts))
 
     @cached_property
-    def ports(self) -> Floats:
+    def ports(self) -> Integers:
         """Instances of the memory, and fan-outs outside it, for energy and then every port (r, 2)."""
         levels = self.accelerator.levels
         rows = [(1, 0), *((self.accelerator.instances(port.memory.name), sum(
             isinstance(level, Fanout) for level in levels[:levels.index(port.memory)]))
             for port in self._traffic.ports)]
-        return np.array(rows, dtype=np.float64)
+        return np.array(rows, dtype=np.int64)
 
     @cached_property
     def _terms(self) -> Floats:
