@@ -104,6 +104,7 @@ TINY = {
     "sagar-fig11": {},
     "sagar-fig12": {},
     "sagar-fig13": {},
+    "sagar-fig14": {},
     "ruby-fig10": {"mappers": ("gamma",), "samples": 500, "every": 7},
     "ruby-fig11": {"mappers": ("gamma",), "samples": 500, "every": 17},
     "ruby-fig12": {"mappers": ("gamma",), "samples": 500, "every": 23},

@@ -13,7 +13,7 @@ from tilewright.api.options import NetworkOptions, OnMachine, SpaceOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tilewright.api.inputs import Network
+    from tilewright.api.inputs import Machine, Network
 
 ArraySpaces = Literal["published", "realisable", "planar"]
 ArrayObjectives = Literal["latency", "energy", "edp"]
@@ -24,18 +24,20 @@ class RecommendOptions:
     """What `recommend` is asked for."""
 
     network: Network = field(metadata={"flags": flags(OnMachine)["network"]})
-    arch: str = option("sagar", "--arch", "-a", metavar="ARRAY", always=True, says=(
-        "A reconfigurable array: sagar, or how many multiply-accumulate units one of cells of 4 x 4 has, as 4096."))
+    arch: Machine = option("sagar", "--arch", "-a", metavar="ARCH", always=True, says=(
+        "A reconfigurable array: sagar, or how many multiply-accumulate units one of cells of 4 x 4 has, as 4096; or "
+        "an accelerator, as for tilewright map."))
     _: KW_ONLY
     objective: ArrayObjectives = option("latency", "--objective", "-o", choices=get_args(ArrayObjectives),
                                         says=(
-        "What is to be least of each product: cycles, energy, or their product. Models know latency alone."))
+        "What is to be least of each product or layer: cycles, energy, or their product. Networks know latency alone."))
     power: float | None = again(ArrayOptions, "power", None)
     space: ArraySpaces = option("realisable", "--space", choices=get_args(ArraySpaces), says=(
         "Which configurations there are: published, every sub-array whose sides are the cell's times powers of two; "
         "realisable, those no longer than the plane of cells; planar, those that tile it."))
     model: str | Path | None = option(None, "--model", kind="path", metavar="FILE", says=(
-        "Ask this network instead of looking at every configuration: a file of tilewright train-recommender."))
+        "Ask this network instead of looking at every configuration: a file of tilewright train-recommender. For an "
+        "accelerator: the store whose library of mappings is asked, as tilewright map --store fills it."))
     fallback: bool = option(False, "--fallback", kind="yes", says=(
         "Do not trust the network blindly: score its first guesses and take the best, or look at every configuration "
         "where these may be poor."))

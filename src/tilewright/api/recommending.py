@@ -13,8 +13,10 @@ import tilewright.report
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import load_layers
+from tilewright.api.mapping_advice import advise_mappings
 from tilewright.api.places import ready_place
 from tilewright.api.recommend_options import RecommendOptions
+from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, require_extra
@@ -167,12 +169,15 @@ class Recommendation(OnSheet):
 
 @takes(RecommendOptions, raises=", no layer is a matrix product, the model is of another array, or energy is asked for "
                               "where the power of the array is not known")
-def recommend(asked: RecommendOptions) -> Recommendation:
-    """Return the configuration of a reconfigurable array that each layer of a network wants.
+def recommend(asked: RecommendOptions) -> Recommendation | Run:
+    """Return the configuration of a reconfigurable array that each layer of a network wants, or its mappings.
 
     Convolutions are products of their windows; groups and batches are products one after the other. Without a model
-    every configuration is looked at, which is exact; with one, products beyond its sizes still are.
+    every configuration is looked at, which is exact; with one, products beyond its sizes still are. On an accelerator
+    each layer gets the best of what the mappings of the most similar layers in the library suggest, as a `Run`.
     """
+    if not isinstance(asked.arch, str) or not (asked.arch.isdecimal() or asked.arch in RECONFIGURABLE_ARRAYS):
+        return advise_mappings(asked)
     began = time.perf_counter()
     if asked.fallback and asked.model is None:
         raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")

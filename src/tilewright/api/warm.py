@@ -113,7 +113,7 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
         if file is not None:
             plain = {name: [asdict(one) for one in entries] for name, entries in nearest.items()}
             write_whole(ready_place(file), json.dumps(plain) + "\n")
-    known = {name: tuple(_source(one, space.operator) for one in nearest.get(name, ()))
+    known = {name: tuple(source_of(one, space.operator) for one in nearest.get(name, ()))
              for name, space in spaces.items()}
     return Warmth(chosen, shelf, keeps, known)
 
@@ -127,7 +127,8 @@ def _kept(file: Path) -> "dict[str, tuple[tilewright.store.Entry, ...]]":
                          "Delete the folder to start afresh") from None
 
 
-def _source(found: "tilewright.store.Entry", operator: Operator) -> Source:
+def source_of(found: "tilewright.store.Entry", operator: Operator) -> Source:
+    """Return what an entry of the library lends an operator of its form."""
     distance, _ = edit_distance(operator.sizes, found.sizes)
     origin = Origin("library", f"{found.network}/{found.layer}", distance, found.run_id)
     return Source(found.loops(), found.sizes, origin)

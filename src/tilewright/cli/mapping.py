@@ -47,7 +47,7 @@ def map_network(
         except tilewright.api.Broken as broken:
             run, error = broken.run, broken.__cause__
     with interruptible(threading.Event()):
-        _deliver(run, report, json, folder)
+        deliver_run(run, report, json, folder)
     if error is not None:
         raise error
     raise typer.Exit(_exit_code(run, strict))
@@ -85,7 +85,7 @@ def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
     return folder
 
 
-def _deliver(run: "tilewright.api.Run", report: Path | None, json: str | None, folder: Path | None) -> None:
+def deliver_run(run: "tilewright.api.Run", report: Path | None, json: str | None, folder: Path | None = None) -> None:
     """Write the files that were asked for, then show the run, and say where everything is.
 
     What cannot be written does not cost the rest. Where the run is then nowhere, it goes to a file here or in the

@@ -1,4 +1,4 @@
-"""Which configuration, without searching? Reconfigurable arrays: exact advice, and networks that learnt it."""
+"""Which configuration, without searching? Of arrays: exactly, or by networks that learnt; mappings: by like layers."""
 
 from tilewright.recommendation.advice import Advice, advise
 from tilewright.recommendation.baselines import BASELINES
@@ -14,6 +14,7 @@ from tilewright.recommendation.labels import (
     score,
     zoo_products,
 )
+from tilewright.recommendation.mappings import LIKE, NEAREST, first_guess
 from tilewright.recommendation.networks import (
     NETWORKS,
     Fallback,
@@ -27,6 +28,8 @@ from tilewright.recommendation.networks import (
 
 __all__ = [
     "BASELINES",
+    "LIKE",
+    "NEAREST",
     "NETWORKS",
     "SAMPLERS",
     "TIE_RULE",
@@ -43,6 +46,7 @@ __all__ = [
     "advise",
     "best_fixed",
     "cycles_on_cells",
+    "first_guess",
     "label",
     "load_recommender",
     "score",

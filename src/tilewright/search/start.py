@@ -174,5 +174,8 @@ def _scalings(extents: Steps, sizes: Steps) -> list[Steps]:
 
 def _distinct(batch: MappingBatch) -> MappingBatch:
     """Return the batch without repetitions; the first of equals stays."""
-    columns = np.concatenate([batch.steps, batch.ranks]).reshape(-1, len(batch))
-    return batch.take(np.sort(np.unique(columns, axis=1, return_index=True)[1]))
+    rows = np.concatenate([batch.steps, batch.ranks]).reshape(-1, len(batch)).T.tolist()
+    first: dict[tuple[int, ...], int] = {}
+    for at, row in enumerate(rows):
+        first.setdefault(tuple(row), at)
+    return batch.take(np.array(list(first.values())))

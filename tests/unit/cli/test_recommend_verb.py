@@ -4,6 +4,14 @@ import json
 
 import pytest
 
+import tilewright as tw
+from tilewright.hardware import preset
+from tilewright.mapping import KeptSets, MapSpace
+from tilewright.search import search_spaces
+from tilewright.workload import matmul
+
+KNOWN, LIKE = matmul("known", m=96, n=64, k=80), matmul("like", m=112, n=48, k=160)
+
 
 def test_a_network_is_advised_layer_by_layer(tilewright, tmp_path):
     done = tilewright("recommend", "alexnet", "--arch", "4096", "--json", "told.json", "--report", "page.html")
@@ -60,4 +68,24 @@ def test_wrong_training_is_one_message(tilewright, words, told):
     pytest.importorskip("torch")
     done = tilewright("train-recommender", "--out", "net.pt", "--samples", "40", "--arch", "256", "--epochs", "1",
                       *words)
+    assert done.code == 2 and told in done.err and "Traceback" not in done.err
+
+
+def test_the_verb_asks_the_library_and_searches_shortly_for_what_is_like_nothing(tilewright, tmp_path):
+    tw.map(KNOWN, "edge-s2", budget=500, store="known.db")
+    done = tilewright("recommend", "matmul:M=112,N=48,K=160", "-a", "edge-s2", "-o", "edp", "--model", "known.db",
+                      "--json", "told.json")
+    assert done.code == 0 and "nearest" in done.out, done.err
+    (layer,) = json.loads((tmp_path / "told.json").read_text())["layers"]
+    assert layer["search"]["mapper"] == "nearest" and layer["search"]["start"][0]["kind"] == "library"
+    like, other = (tw.recommend(one, "edge-s2", objective="edp", model="known.db").record.layers[0].search
+                   for one in (LIKE, "conv:K=8,C=8,P=8,Q=8,R=3,S=3"))
+    assert (like.mapper, other.mapper, other.samples) == ("nearest", "auto", 1000)
+    assert like.score <= 1.5 * search_spaces(KeptSets(MapSpace(LIKE, preset("edge-s2"))), budget=500).score
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["--model", "nosuch.db"], "Fill one"), (["--power", "3"], "power"), (["--fallback"], "fallback")])
+def test_wrong_input_for_an_accelerator_is_one_message(tilewright, words, told):
+    done = tilewright("recommend", "alexnet", "--arch", "edge-s2", *words)
     assert done.code == 2 and told in done.err and "Traceback" not in done.err

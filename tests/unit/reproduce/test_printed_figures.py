@@ -9,6 +9,7 @@ from tilewright.reproduce import confuciux_tables as tables
 from tilewright.reproduce import digamma_figures as digamma
 from tilewright.reproduce.claims import between, exact, follows, less, ratio
 from tilewright.reproduce.confuciux_contest import stated_ranges
+from tilewright.reproduce.sagar_sigma import sigma_cycles
 from tilewright.reproduce.spm_mapping import printed_changes
 from tilewright.reproduce.spm_savings import TABLE, follows_from
 
@@ -129,3 +130,13 @@ def test_table_7_1_has_dma_over_all_and_a_use_changes_its_matrix_twice():
     assert not follows_from(39.83, 66.22)
     uses, ends = 24, 2 + 3
     assert printed_changes() == (2 * uses - ends, uses)
+
+
+@pytest.mark.parametrize(("product", "units", "sparsity", "cycles"), [
+    ((3, 2, 4), 8, 0.0, 1 + 3 + 2),    # eight weights rest at once, three rows stream, a tree over four products
+    ((3, 2, 4), 4, 0.0, 2 * (1 + 3 + 2)),
+    ((2, 9, 4), 8, 0.0, 1 + 9 + 2),    # the inputs rest, as the weights take five folds
+    ((3, 2, 4), 4, 0.5, 1 + 3 + 1),    # half of the weights are zero: one fold, and trees over two
+    ((3, 2, 4), 4, 0.99, 1 + 2 + 0)])
+def test_sigma_fills_streams_and_adds_by_folds_of_what_is_not_zero(product, units, sparsity, cycles):
+    assert sigma_cycles(product, units, sparsity) == cycles
