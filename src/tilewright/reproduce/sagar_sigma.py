@@ -7,6 +7,7 @@ SAGAR's figures do: a fold is a cycle to fill, one for each row that streams, an
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import ceil, log2
 
 from tilewright.cost import SAGAR, best_configurations
@@ -49,8 +50,8 @@ def _network(name: str) -> dict[str, list[float]]:
 
 AHEAD = cases("SIGMA of as many units is faster than SAGAR in all workloads", "figure 14a", "the share of layers", 1.0)
 WIDER = cases("It gains with sparsity", "figure 14c", "the share of steps of DeepSpeech2 at which its lead grows")
-TENFOLD = gain("SIGMA of SAGAR's area takes about ten times the cycles of one of as many units", "an order of magnitude",
-               10.0, "the most of three networks")
+TENFOLD = gain("SIGMA of SAGAR's area takes about ten times the cycles of one of as many units",
+               "an order of magnitude", 10.0, "the most of three networks")
 BEHIND = cases("So SAGAR is faster than it on all of them", "figure 14b", "the share of networks")
 SEVENTY = exact("On AlphaGoZero it passes SAGAR only above 70 % sparsity", "70 %",
                 "the last sparsity, in steps of 10 %, at which SAGAR is not slower")
@@ -71,24 +72,24 @@ def figure14(setting: Setting, runner: Runner) -> Findings:
     ahead = [theirs < ours for each in found.values()
              for theirs, ours in zip(each["sigma_c 0.0"], each["sagar"], strict=True)]
     speech = [whole["deepspeech2"][f"sigma_c {each}"] for each in SPARSITIES]
-    wider = [later < before for before, later in zip(speech, speech[1:], strict=False)]
+    wider = [later < before for before, later in pairwise(speech)]
     ratios = [each["sigma_a 0.0"] / each["sigma_c 0.0"] for each in whole.values()]
     behind = [each["sagar"] < each["sigma_a 0.0"] for each in whole.values()]
     last = {sigma: crossing(found["alphagozero"], sigma) for sigma in UNITS}
     machines = ("sagar", "monolithic", "sigma_c 0.0", "sigma_a 0.0", "sigma_70 0.0", "sigma_c 0.7", "sigma_a 0.7")
     table = Table("networks", "Cycles that wait for nothing", ("Network", *machines), tuple(
         (name, *(each[machine] for machine in machines)) for name, each in whole.items()), (
-            f"A name of SIGMA, then the sparsity. Units: {', '.join(f'{one} {units:,}' for one, units in UNITS.items())}"
-            ". SIGMA's own ten layers are not told.",
+            f"A name of SIGMA, then the sparsity. Units: {', '.join(f'{one} {most:,}' for one, most in UNITS.items())}. "
+            "SIGMA's own ten layers are not told.",
             "Those of SAGAR agree with a walk of every word (tests/oracle/partition_walk.py); SIGMA's are a formula."))
     shown = [{"type": "scatter", "name": sigma, "x": list(SPARSITIES), "y": [
         whole["alphagozero"][f"{sigma} {each}"] / whole["alphagozero"]["sagar"] for each in SPARSITIES]}
         for sigma in UNITS]
-    most = SAGAR.macs / UNITS["sigma_a"]
+    fewer = SAGAR.macs / UNITS["sigma_a"]
     return Findings((table,), (
         judge(AHEAD, sum(ahead) / len(ahead), f"{sum(ahead)} of {len(ahead)} layers"),
         judge(WIDER, sum(wider) / len(wider), f"{sum(wider)} of {len(wider)} steps"),
-        judge(TENFOLD, max(ratios), f"{max(ratios):.1f}x", f"there are {most:.1f} times fewer units"),
+        judge(TENFOLD, max(ratios), f"{max(ratios):.1f}x", f"there are {fewer:.1f} times fewer units"),
         judge(BEHIND, sum(behind) / len(behind), f"{sum(behind)} of {len(behind)} networks"),
         judge(SEVENTY, float(last["sigma_a"] == 0.7), f"{last['sigma_a']:.0%}; {last['sigma_70']:.0%} with "
               f"{UNITS['sigma_70']:,} units, which are of SAGAR's area if that is 30 % less")), (
