@@ -79,7 +79,7 @@ def figure14(setting: Setting, runner: Runner) -> Findings:
     machines = ("sagar", "monolithic", "sigma_c 0.0", "sigma_a 0.0", "sigma_70 0.0", "sigma_c 0.7", "sigma_a 0.7")
     table = Table("networks", "Cycles that wait for nothing", ("Network", *machines), tuple(
         (name, *(each[machine] for machine in machines)) for name, each in whole.items()), (
-            f"A name of SIGMA, then the sparsity. Units: {', '.join(f'{one} {most:,}' for one, most in UNITS.items())}. "
+            f"A name of SIGMA, then sparsity. Units: {', '.join(f'{one} {most:,}' for one, most in UNITS.items())}. "
             "SIGMA's own ten layers are not told.",
             "Those of SAGAR agree with a walk of every word (tests/oracle/partition_walk.py); SIGMA's are a formula."))
     shown = [{"type": "scatter", "name": sigma, "x": list(SPARSITIES), "y": [
