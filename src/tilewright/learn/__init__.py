@@ -1,7 +1,7 @@
 """Networks and training loops; knows nothing of accelerators. Loads PyTorch (extra ``learn``)."""
 
 from tilewright.learn.agents import train_agent
-from tilewright.learn.classifier import Classifier, TrainedClassifier, calibration_error, train_classifier
+from tilewright.learn.classifier import Classifier, TrainedClassifier, calibration_error, reliability, train_classifier
 from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch
 from tilewright.learn.policy import RecurrentPolicy
 from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
@@ -27,6 +27,7 @@ __all__ = [
     "load_regressor",
     "one_thread",
     "rank_correlation",
+    "reliability",
     "save_regressor",
     "train",
     "train_agent",

@@ -61,7 +61,7 @@ def _terms(choices: Choices) -> list[Floats]:
 
 SIZES = "The three sizes and their logarithms"
 NETWORKS: Registry[NetworkKind] = Registry("recommender network")
-NETWORKS.register("adaptnet")(NetworkKind("Learnt embeddings of the three sizes, as published", _embeddings))
+NETWORKS.register("adaptnet")(NetworkKind("Learnt embeddings of the three sizes, as published", _embeddings, rate=1e-2))
 NETWORKS.register("terms")(NetworkKind("Figures that are known of each axis", _terms, straight=True))
 NETWORKS.register("mlp-a")(NetworkKind(SIZES, _sizes, (128,)))
 NETWORKS.register("mlp-b")(NetworkKind(SIZES, _sizes, (256, 128)))
@@ -141,7 +141,9 @@ class Recommender:
         told = self.classifier.probabilities(products - 1)
         top = 1 if fallback is None else min(fallback.top, told.shape[1])
         first = np.argsort(-told, axis=1, kind="stable")[:, :top]
-        sure = np.take_along_axis(told, first, axis=1).sum(axis=1).clip(0, 1)
+        sure = self.classifier.confidence(told)
+        if top > 1:
+            sure = np.maximum(sure, np.take_along_axis(told, first, axis=1).sum(axis=1).clip(0, 1))
         found = np.sort(self.classes[first], axis=1)
         searched = np.zeros(len(products), dtype=np.bool_)
         if fallback is None:
@@ -189,7 +191,7 @@ def load_recommender(path: Path, choices: Choices) -> Recommender:
 
 @dataclass(frozen=True)
 class TrainedRecommender:
-    """A recommender, losses by epoch, and its calibration error on the rows that set its temperature."""
+    """A recommender, losses by epoch, and its calibration error on rows held out."""
 
     recommender: Recommender
     curve: "tuple[Epoch, ...]"

@@ -35,7 +35,7 @@ FIXED, FIXED_SHARE = 0.108, 0.945
 """Always 32x32 of 4x4, os: as few cycles as the best, and their geometric mean, on 200,000 uniform products."""
 TESTED = 20_000
 """Products that slow learners are tested on."""
-BATCH = 256
+BATCH = 1024
 LIVE = ("Stall-free, only configurations of 4x4 cells are ever the best: {} of {} classes here. Accuracy is told among "
         "these; 'same cycles' counts equally good ones as right.")
 Value = Mapping[str, Any]
@@ -135,7 +135,7 @@ AHEAD = cases("AdaptNet is ahead of all other classifiers", "SVC, XGBoost and fo
 @reproduction("sagar-fig7e", "Which learner tells the best configuration", SOURCE + "figure 7e and section III-B",
               (RIGHT, TREES, AHEAD), Setting("quick", 1, {"samples": 20_000, "epochs": 2, "learners": (
                   "fixed", "neighbours", "memory", "xgboost", "mlp-a", "adaptnet", "terms")}),
-              Setting("full", 3, {"samples": 2_000_000, "epochs": 15, "learners": (
+              Setting("full", 3, {"samples": 2_000_000, "epochs": 8, "learners": (
                   "fixed", *BASELINES, *NETWORKS)}), cells="sagar-fig8")
 def figure7(setting: Setting, runner: Runner) -> Findings:
     """Train and fit all learners on the same products."""
@@ -160,7 +160,7 @@ NEAR = kept("What AdaptNet tells takes hardly longer than the best", "99.93 % in
 
 @reproduction("sagar-fig8", "AdaptNets of several arrays", SOURCE + "figures 8b and 9c", (EVERY, LARGER, NEAR),
               Setting("quick", 1, {"samples": 20_000, "epochs": 2, "arrays": (2**12, 2**14)}),
-              Setting("full", 3, {"samples": 2_000_000, "epochs": 15, "arrays": (2**12, 2**13, 2**14)}))
+              Setting("full", 3, {"samples": 2_000_000, "epochs": 8, "arrays": (2**12, 2**13, 2**14)}))
 def figure8(setting: Setting, runner: Runner) -> Findings:
     """Train AdaptNet, and ours, for each array."""
     found = _runs(setting, runner, [(macs, learner) for macs in setting["arrays"]
