@@ -109,42 +109,6 @@ def cycles_of(down: int, across: int, streamed: int, row_folds: int, column_fold
     return cycles - 1 if rules.last_cycle_index else cycles
 
 
-@kept
-@njit(nogil=True)
-def least_stall_free(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Words, rules: Rules,
-                     best: Words, cycles: Words, equals: Words) -> None:
-    """Find each product's fastest configuration where all effects are off; further arguments as for `least`.
-
-    Folds and sizes along an axis depend on one size of the product and one pair of side and parts: they are tabled.
-
-    Parameters
-    ----------
-    pairs
-        ``(u, 2)``: side, parts.
-    lines
-        ``(c, 2)``: the pair of a configuration's rows, and of its columns.
-    """
-    kinds, count = pairs.shape[0], entries.shape[0]
-    blocks = np.empty((3, kinds), np.int64)
-    folds = np.empty((3, kinds), np.int64)
-    found = np.empty(count, np.int64)
-    for product in range(products.shape[0]):
-        sizes = products[product]
-        for axis in range(3):
-            for kind in range(kinds):
-                block = (sizes[axis] + pairs[kind, 1] - 1) // pairs[kind, 1]
-                blocks[axis, kind] = block
-                folds[axis, kind] = (block + pairs[kind, 0] - 1) // pairs[kind, 0]
-        for index in range(count):
-            flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
-            down, across = 2 if flow else 0, 0 if flow == 2 else 1
-            found[index] = cycles_of(blocks[down, row_line], blocks[across, column_line], sizes[3 - down - across],
-                                     folds[down, row_line], folds[across, column_line], entries[index, 0],
-                                     entries[index, 1], flow, rules)
-        best[product], equals[product] = choose(sizes, entries, ranks, rules, found)
-        cycles[product] = found[best[product]]
-
-
 @njit(nogil=True)
 def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Words | Amounts) -> tuple[int, int]:
     """Return the best of one product (least, then lowest rank, then fewest reads, then the first), and its equals."""
@@ -175,9 +139,13 @@ def reads_of(sizes: Words, entry: Words, rules: Rules, figures: Words) -> int:
 
 @kept
 @njit(nogil=True)
-def least(products: Words, entries: Words, ranks: Words, rules: Rules, prices: EventPrices, best: Words, cycles: Words,
-          equals: Words) -> None:
+def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Words, rules: Rules,
+          prices: EventPrices, free: bool, best: Words, cycles: Words, equals: Words) -> None:
     """Find each product's best configuration under any rules, by any objective.
+
+    Folds and sizes along an axis depend on one size of the product and one pair of side and parts: they are tabled. So
+    cycles of computing come first, and what is read and written where all sub-arrays want the same words; what takes
+    more with these than the best so far is not counted further.
 
     Parameters
     ----------
@@ -185,32 +153,77 @@ def least(products: Words, entries: Words, ranks: Words, rules: Rules, prices: E
         ``(p, 3)``: m, n, k.
     entries
         ``(c, 5)``: rows, columns, down, across, dataflow.
+    pairs
+        ``(u, 2)``: side, parts.
+    lines
+        ``(c, 2)``: the pair of a configuration's rows, and of its columns.
     ranks
         ``(c)``: which of equals comes first.
+    free
+        Whether runs take the cycles of computing, and these are what is to be least.
     best, cycles, equals
         ``(p)``, written: the configuration, its cycles, how many are as good.
     """
+    kinds, count = pairs.shape[0], entries.shape[0]
+    blocks = np.empty((3, kinds), np.int64)
+    folds = np.empty((3, kinds), np.int64)
     figures = np.empty(len(FIGURES), np.int64)
-    found, spent = np.empty(entries.shape[0], np.int64), np.empty(entries.shape[0], np.float64)
+    found, spent = np.empty(count, np.int64), np.empty(count, np.float64)
     for product in range(products.shape[0]):
         sizes = products[product]
-        for index in range(entries.shape[0]):
-            count_one(sizes[0], sizes[1], sizes[2], entries[index], rules, figures)
-            found[index] = figures[0]
-            if prices.objective:
-                spent[index] = energy_of(sizes[0] * sizes[1] * sizes[2], figures, prices)
-                if prices.objective == 2:
-                    spent[index] *= figures[0]
+        m, n, k = sizes
+        once = m * k + n * k + m * n if rules.dram else 0
+        for axis in range(3):
+            for kind in range(kinds):
+                block = (sizes[axis] + pairs[kind, 1] - 1) // pairs[kind, 1]
+                blocks[axis, kind] = block
+                folds[axis, kind] = (block + pairs[kind, 0] - 1) // pairs[kind, 0]
+        for index in range(count):
+            flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
+            down, across = 2 if flow else 0, 0 if flow == 2 else 1
+            found[index] = cycles_of(blocks[down, row_line], blocks[across, column_line], sizes[3 - down - across],
+                                     folds[down, row_line], folds[across, column_line], entries[index, 0],
+                                     entries[index, 1], flow, rules)
+        if prices.objective:
+            for index in range(count):
+                flow = entries[index, 4]
+                rows, columns = folds[2 if flow else 0, lines[index, 0]], folds[0 if flow == 2 else 1, lines[index, 1]]
+                reads = m * k * (1 if flow == 2 else columns) + n * k * (1 if flow == 1 else (
+                    rows if flow == 0 else columns))
+                spent[index] = spent_by(m * n * k, reads, m * n * (rows if flow else 1), once, found[index], prices)
+        if not free:
+            count_leading(sizes, entries, rules, prices, found, spent, figures)
         best[product], equals[product] = (choose(sizes, entries, ranks, rules, spent) if prices.objective
                                           else choose(sizes, entries, ranks, rules, found))
         cycles[product] = found[best[product]]
 
 
+@njit(nogil=True)
+def count_leading(sizes: Words, entries: Words, rules: Rules, prices: EventPrices, found: Words, spent: Amounts,
+                  figures: Words) -> None:
+    """Write cycles (and energies, or products of both) of what may be best; others get what they take at least."""
+    m, n, k = sizes
+    fewest, limit = np.iinfo(np.int64).max, np.inf
+    first = spent.argmin() if prices.objective else found.argmin()
+    for place in range(-1, entries.shape[0]):
+        index = first if place < 0 else place
+        if place == first or (spent[index] > limit if prices.objective else found[index] > fewest):
+            continue
+        count_one(m, n, k, entries[index], rules, figures)
+        found[index] = figures[0]
+        fewest = min(fewest, figures[0])
+        if prices.objective:
+            spent[index] = spent_by(m * n * k, figures[2] + figures[3] + figures[5], figures[4],
+                                    figures[6] + figures[7], figures[0], prices)
+            limit = min(limit, spent[index])
+
+
 @njit(nogil=True, inline="always")
-def energy_of(macs: int, figures: Words, prices: EventPrices) -> float:
-    """Return picojoules, added in the order of `tilewright.cost.PartitionedEnergy`."""
-    return float(macs * prices.mac + (figures[2] + figures[3] + figures[5]) * prices.read + figures[4] * prices.write
-                 + (figures[6] + figures[7]) * prices.dram + figures[0] * prices.standing)
+def spent_by(macs: int, reads: int, writes: int, dram: int, cycles: int, prices: EventPrices) -> float:
+    """Return picojoules, added in the order of `tilewright.cost.PartitionedEnergy`, times cycles where asked for."""
+    energy = float(macs * prices.mac + reads * prices.read + writes * prices.write + dram * prices.dram
+                   + cycles * prices.standing)
+    return energy * cycles if prices.objective == 2 else energy
 
 
 @kept

@@ -145,11 +145,7 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
     ``objective`` is one of `ARRAY_OBJECTIVES`. Other arguments and errors as for `partitioned_counts`, and where energy
     counts those of `array_energy`; no table of products by configurations is made.
     """
-    from tilewright.cost.systolic.partition_kernels import (  # noqa: PLC0415  (as above)
-        EventPrices,
-        least,
-        least_stall_free,
-    )
+    from tilewright.cost.systolic.partition_kernels import EventPrices, least  # noqa: PLC0415  (as above)
 
     if objective not in ARRAY_OBJECTIVES:
         raise unknown_name("objective of arrays", objective, list(ARRAY_OBJECTIVES))
@@ -159,15 +155,13 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
     rules = _rules(array, effects, conventions)
     each = ArrayEnergy(0.0, 0.0, 0.0, 0.0, 0.0) if objective == "latency" else array_energy(array)
     prices = EventPrices(ARRAY_OBJECTIVES.index(objective), *astuple(each))
+    free = effects == STALL_FREE and objective == "latency"
     best, cycles, equals = np.empty((3, len(sizes)), dtype=np.int64)
 
     def some(first: int) -> None:
         part = slice(first, first + _CHUNK)
-        written = best[part], cycles[part], equals[part]
-        if effects == STALL_FREE and objective == "latency":
-            least_stall_free(sizes[part], table.entries, *table.lines, held.ranks, rules, *written)
-        else:
-            least(sizes[part], table.entries, held.ranks, rules, prices, *written)
+        least(sizes[part], table.entries, *table.lines, held.ranks, rules, prices, free, best[part], cycles[part],
+              equals[part])
 
     share(some, range(0, len(sizes), _CHUNK), threads)
     return BestConfigurations(order[best], cycles, equals)
