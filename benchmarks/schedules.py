@@ -2,13 +2,15 @@
 
 Usage: python benchmarks/schedules.py [JOBS [CORES]]
        python benchmarks/schedules.py gaps [MAPPINGS [SAMPLES [SEEDS [METHOD ...]]]]
+       python benchmarks/schedules.py warm [MAPPINGS [SAMPLES [GROUPS [SYSTEM ...]]]]
 
 Random jobs of which a fifth asks for more than its part of the bandwidth; for each way of sharing, seconds for 10,000
 plans on one thread and on all, and how many times as fast as plain Python, which simulates a few, all threads are.
 
 With ``gaps``: how far the plans of methods are above their bounds, at the least and the greatest bandwidth of each
 system and task, with max-min sharing, after so many samples each: medians over seeds, and on how many settings the
-first method is above each other by more than 0.1 %.
+first method is above each other by more than 0.1 %. With ``warm``: how many times sooner `magma` comes to 99 % of what
+it ends with where a group begins from the plan of another one of its task, at 1 and 16 GB/s.
 """
 
 import os
@@ -25,7 +27,11 @@ from tilewright.jobs import Runner
 from tilewright.scheduling import (
     SHARINGS,
     AnalysisTable,
+    KnownPlan,
+    ScheduleBound,
+    Scheduled,
     ScheduleProblem,
+    adopted,
     analyse,
     load_system,
     schedule,
@@ -38,6 +44,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "sc
 from plan_walk import walk_plan  # the literal simulator stands with the tests
 
 PLANS, PLAIN, REPEATS = 10_000, 20, 5
+NOTHING = ScheduleBound(0.0)
 
 
 def random_group(jobs: int, cores: int, sharing: str, seed: int = 0) -> ScheduleProblem:
@@ -115,8 +122,35 @@ def gaps(mappings: int = 240, samples: int = 10_000, seeds: int = 1,
               f"it on {sum(1 + first > 1.001 * (1 + np.array(known)))}")
 
 
+def until(run: Scheduled, score: float) -> float:
+    """Return the plans until 99 % of the throughput of a score was reached; infinite where it was not."""
+    return float(run.trace[run.trace[:, 2] <= score / 0.99, 0].min(initial=np.inf))
+
+
+def warm(mappings: int = 240, samples: int = 10_000, groups: int = 4, systems: Sequence[str] = ("s2", "s4")) -> None:
+    runner, sooner = Runner("jobs", keeper=Memory()), []
+    for task in ("vision", "lang", "recom", "mix"):
+        for name in systems:
+            system, drawn = load_system(name), task_groups(task, groups + 1, 5)
+            analysis = analyse([job for group in drawn for job in group], system, samples=mappings, runner=runner)
+            for width in (1, 16):
+                bandwidth = system.with_bandwidth(f"{width}GB/s").bandwidth
+                problems = [ScheduleProblem(analysis.table, rows, bandwidth, sharing="max-min")
+                            for rows in np.split(analysis.rows, groups + 1)]
+                known = KnownPlan.of(problems[0], schedule(problems[0], "magma", samples=samples).plan)
+                for problem in problems[1:]:
+                    cold = schedule(problem, "magma", samples=samples, bound=NOTHING)
+                    begun = schedule(problem, "magma", samples=samples, bound=NOTHING, warm=adopted(problem, known))
+                    sooner.append(until(cold, cold.score) / until(begun, cold.score))
+                print(f"{task:<8}{name:<4}{width:>4} GB/s " + "".join(f"{times:>9.2f}" for times in sooner[-groups:]),
+                      flush=True)
+    print(f"median {np.median(sooner):.1f} times sooner; 5 times on {sum(each >= 5 for each in sooner)}, not sooner on "
+          f"{sum(each <= 1 for each in sooner)} of {len(sooner)}")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["gaps"]:
-        gaps(*map(int, sys.argv[2:5]), *([tuple(sys.argv[5:])] if sys.argv[5:] else []))
+    if sys.argv[1:2] in (["gaps"], ["warm"]):
+        ask = gaps if sys.argv[1] == "gaps" else warm
+        ask(*map(int, sys.argv[2:5]), *([tuple(sys.argv[5:])] if sys.argv[5:] else []))
     else:
         main(*map(int, sys.argv[1:]))

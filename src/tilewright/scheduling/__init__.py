@@ -15,6 +15,7 @@ from tilewright.scheduling.jobs import (
     task_groups,
     task_names,
 )
+from tilewright.scheduling.known import KnownPlan, adopted
 from tilewright.scheduling.problem import (
     SCHEDULE_OBJECTIVES,
     SHARINGS,
@@ -34,11 +35,9 @@ from tilewright.scheduling.records import (
 )
 from tilewright.scheduling.session import (
     SCHEDULERS,
-    KnownPlan,
     Scheduled,
     Scheduler,
     ScheduleSession,
-    adopted,
     schedule,
 )
 from tilewright.scheduling.simulation import Simulated, simulate, timeline

@@ -80,6 +80,8 @@ class Relaxation:
     """Whether to tell cores that are alike apart, as integer programs may."""
     usable: NDArray[np.bool_] | None = None
     """``(n, a, o)``: which mappings may be used, by default all; what is found of some is no bound."""
+    idle: float = 0.0
+    """What part of their time cores do nothing in; what is found with some is no bound."""
 
     @cached_property
     def kinds(self) -> tuple[Ints, Ints]:
@@ -149,7 +151,7 @@ class Relaxation:
                     continue
                 for kind, count in enumerate(cores):
                     mine = np.flatnonzero(inside & (k == kind))
-                    entries.add([*mine, last], [*busy[mine] / count, -1.0])
+                    entries.add([*mine, last], [*busy[mine] / (count * (1 - self.idle)), -1.0])
                     names.append("cores")
                 mine = np.flatnonzero(inside)
                 entries.add([*mine, last], [*moved[mine] / (problem.bandwidth * self.unit), -1.0])

@@ -14,14 +14,11 @@ import numpy as np
 from tilewright.base import InputError, Registry
 from tilewright.jobs import Observer, Stop
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
-from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem, Timeline
+from tilewright.scheduling.problem import Floats, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
 from tilewright.search import Options, PlanSession, State, load_checkpoint, save_checkpoint
 
 KEEP_SECONDS = 5.0
-NEAR, SWAPPED, RANDOM = 8, 0.3, 0.02
-"""Of plans that a known one suggests: among how many like jobs one is taken, for what share of the jobs, and what share
-of genes is random; set on eight systems and tasks, and tried on as many groups drawn anew."""
 
 
 class ScheduleSession(PlanSession):
@@ -133,7 +130,7 @@ def schedule(problem: ScheduleProblem, method: str = "auto", *, samples: int | N
     options
         The method's own.
     warm
-        Plans to begin from (see `adopted`).
+        Plans to begin from (see `tilewright.scheduling.adopted`).
     bound
         A bound that is known, else `schedule_bound` is asked.
     checkpoint
@@ -190,64 +187,3 @@ def _digest(thing: object) -> str:
             _digest(value) if hasattr(value, "__dataclass_fields__") else repr(value)).encode()
         found.update(entry.name.encode() + told)
     return found.hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class KnownPlan:
-    """A plan of a group that was scheduled, as other groups can begin from it (Kao 2022, 7.2.3).
-
-    Parameters
-    ----------
-    profiles
-        ``(n, 2 a)``: logarithms of each job's cycles and bytes on each core, with its fastest mapping.
-    core, priority, option
-        ``(n)``.
-    """
-
-    profiles: Floats
-    core: Ints
-    priority: Floats
-    option: Ints
-
-    @classmethod
-    def of(cls, problem: ScheduleProblem, plan: PlanGenomes) -> "KnownPlan":
-        """Return the first of some plans as one that is known."""
-        return cls(_profiles(problem), plan.core[0], plan.priority[0], plan.option[0])
-
-
-def adopted(problem: ScheduleProblem, known: KnownPlan, seed: int = 0) -> PlanGenomes:
-    """Return plans for other jobs on the same cores, as many as jobs.
-
-    In the first each job does as the job of the known plan that is most like it. Jobs are matched so that all
-    differences of profiles together are the least; each job of the known plan serves once where there are as many. In
-    the others some jobs do as another one of those that are near, and a few genes are random.
-
-    Raises
-    ------
-    InputError
-        If the plan is of another number of cores.
-    """
-    mine, rng = _profiles(problem), np.random.default_rng(seed)
-    if known.profiles.shape[1] != mine.shape[1]:
-        raise InputError("warm", f"must be of {problem.cores} cores", known.profiles.shape[1] // 2)
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  (takes part of a second to load)
-
-    each, times = np.arange(problem.jobs), -(-len(mine) // len(known.profiles))
-    far = np.abs(mine[:, None] - known.profiles[None]).sum(axis=2)
-    jobs, like = linear_sum_assignment(np.tile(far, (1, times)))
-    like = np.repeat(like[np.argsort(jobs)][None] % len(known.profiles), problem.jobs, axis=0)
-    near = np.argsort(far, axis=1, kind="stable")[:, :NEAR]
-    other = near[each, rng.integers(near.shape[1], size=like.shape)]
-    swapped, random = rng.random((2, *like.shape)) < np.array([SWAPPED, RANDOM])[:, None, None]
-    swapped[0] = random[0] = False
-    like = np.where(swapped, other, like)
-    core = np.where(problem.counts[each, known.core[like]] > 0, known.core[like], problem.counts.argmax(axis=1))
-    drawn = problem.drawn(rng, problem.jobs)
-    return problem.mended(PlanGenomes(*(np.where(random, new, old) for new, old in (
-        (drawn.core, core), (drawn.priority, known.priority[like]), (drawn.option, known.option[like])))))
-
-
-def _profiles(problem: ScheduleProblem) -> Floats:
-    told = [np.where(np.isfinite(rows[:, :, 0]), np.log1p(np.minimum(rows[:, :, 0], 1e300)), 100.0)
-            for rows in problem.of_jobs[:2]]
-    return np.concatenate(told, axis=1)

@@ -19,6 +19,7 @@ from tilewright.scheduling import (
     simulate,
     timeline,
 )
+from tilewright.scheduling.bounds import Relaxation
 from tilewright.scheduling.moments import moment_bound
 
 
@@ -78,6 +79,12 @@ def test_each_limit_is_reached_where_it_is_what_holds():
         assert schedule_bound(problem(*told)).shares[name] == pytest.approx(1.0)
     chain = problem([(10, 0)] * 3, 1, 3, before=np.array([[0, 1], [1, 2]]))
     assert schedule_bound(chain).shares["order"] == pytest.approx(1.0)
+
+
+def test_cores_may_be_told_to_leave_time_aside():
+    for told, least in ((([(10, 0)] * 6, 1), 60), (([(10, 60)] * 6, 6), 60), (([(10, 0), (10, 90)], 6), 25)):
+        relaxation = Relaxation(problem(*told), idle=0.5)
+        assert relaxation.split()[0][0] * relaxation.unit == pytest.approx(least)
 
 
 def unlike(rows, bandwidth=1.0, traffic=0.0, energy=None, **given):

@@ -21,7 +21,9 @@ HUNGRY = 0.6
 """Of the bandwidth, what a mapping asks for at least that may run on the one core that takes what others leave."""
 SCARCE = 0.1
 """What part of a bound the bandwidth holds at least for that to be tried."""
-LEVELS = (0.8, 1.0, 1.3, 2.0)
+IDLE = (0.05, 0.1, 0.2)
+"""What part of their time cores may wait in for the bandwidth, in assignments that are tried where it is scarce."""
+LEVELS = (0.8, 0.9, 1.0, 1.1, 1.3, 2.0)
 """Times the bandwidth, what the cores of suggested plans ask for together."""
 WORTH = 0.002
 """By what share a plan is above its bound at least for a better bound to be looked for."""
@@ -88,19 +90,25 @@ class ScheduleAuto(Resumable):
     def _begin(self) -> None:
         """Score lists and assignments, and what the run begins from; keep the best of them."""
         session, problem = self.session, self.session.problem
-        plans = PlanGenomes(*(np.concatenate(genes) for genes in zip(*(
-            (plan.core, plan.priority, plan.option) for plan in self._suggested()), strict=True)))
-        if session.warm is not None:
-            plans = problem.mended(session.warm.take(slice(self.chains))).joined(plans)
-        scores = session.score(plans)
+        plans, scores = problem.drawn(self.rng, 0), np.empty(0)
+        for more in self._suggested():
+            plans, scores = plans.joined(more), np.concatenate([scores, session.score(more)])
         best = np.argsort(scores, kind="stable")[:self.chains]
         self.plans, self.scores = plans.take(best), scores[best]
-        if problem.objective == "makespan" and session.least * (1 + WORTH) < session.value < inf:
+        if problem.objective == "makespan" and self._above:
             floor = moment_bound(problem, timeline(problem, session.best), session.least, self._seconds)
             session.floor = max(session.floor, floor)
 
+    @property
+    def _above(self) -> bool:
+        """Whether the best plan is far enough above its bound for more to be tried."""
+        return self.session.least * (1 + WORTH) < self.session.value < inf
+
     def _suggested(self) -> Iterator[PlanGenomes]:
+        """Yield plans to begin from; what is yielded has been scored when the next is asked for."""
         problem = self.session.problem
+        if self.session.warm is not None:
+            yield problem.mended(self.session.warm.take(slice(self.chains)))
         if self.options.branches:
             yield from self._assigned()
         yield from list_plans(problem, ListOptions())
@@ -109,8 +117,9 @@ class ScheduleAuto(Resumable):
     def _assigned(self) -> Iterator[PlanGenomes]:
         """Yield plans of whole splits of the jobs, in some orders; what the first proves raises the bound.
 
-        In the second, one core takes what asks for most of the bandwidth, and gets what the others leave: those ask
-        for no more than there is, so that it is always drawn and few of them wait for it.
+        Where that is not near, and bandwidth scarce, there are others. In one of them one core takes what asks for most
+        of the bandwidth, and gets what the others leave: those ask for no more than there is, so that it is always
+        drawn and few of them wait for it. In the rest cores have time to wait.
         """
         session, problem = self.session, self.session.problem
         cycles, traffic, _ = problem.of_jobs
@@ -119,10 +128,14 @@ class ScheduleAuto(Resumable):
         filling = need <= 1.0
         filling[:, filler] = need[:, filler] >= HUNGRY
         scarce = session.bound.shares.get("bandwidth", 0.0) > SCARCE and filling[:, filler].any()
-        for usable in (None, filling) if scarce else (None,):
-            relaxation = Relaxation(problem, apart=True, usable=usable)
-            chosen, bound = relaxation.assign(self._seconds, nodes=self.options.branches)
-            if problem.objective == "makespan" and usable is None:
+        for usable, idle in ((None, 0.0), (filling, 0.0), *((None, part) for part in IDLE)):
+            first = usable is None and not idle
+            if not first and not (scarce and self._above):
+                return
+            relaxation = Relaxation(problem, apart=True, usable=usable, idle=idle)
+            seconds = self._seconds if first else self._seconds / 4
+            chosen, bound = relaxation.assign(seconds, nodes=1 if idle else self.options.branches)
+            if problem.objective == "makespan" and first:
                 session.floor = max(session.floor, bound)
             if len(chosen):
                 yield from self._of_split(relaxation, chosen)
