@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import VectorShare, vector_shares
+from tilewright.scheduling.problem import circle
 from tilewright.scheduling.system import System
 from tilewright.workload import Graph, MacNode, Operator, zoo
 
@@ -197,14 +198,6 @@ def chopped(jobs: Sequence[LayerJob], size: int | None) -> tuple[tuple[LayerJob,
 
 def check_order(jobs: Sequence[LayerJob]) -> None:
     """Raise an `InputError` that names the jobs of a circle, where jobs wait for one another."""
-    left = {place: {*job.after} for place, job in enumerate(jobs)}
-    while free := [place for place, others in left.items() if not others & left.keys()]:
-        for place in free:
-            del left[place]
-    if left:
-        way = [min(left)]
-        while way.count(way[-1]) < 2:
-            way.append(min(left[way[-1]] & left.keys()))
-        circle = way[way.index(way[-1]):][::-1]
-        raise InputError("after", "must not form a circle", " before ".join(jobs[place].name for place in circle),
+    if way := circle([job.after for job in jobs]):
+        raise InputError("after", "must not form a circle", " before ".join(jobs[place].name for place in way),
                          "Take one of these out of the column after")

@@ -85,6 +85,7 @@ def run_order(core, priority, topological, starts, successors, keys, first, queu
     return whole
 
 
+@kept
 @njit(nogil=True, error_model="numpy")
 def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
              end, events, shares):
@@ -260,13 +261,3 @@ def climb(core, priority, option, counts, draws, patience, cycles, traffic, ener
         else:
             core[:], priority[:], option[:] = kept_core, kept_priority, kept_option
     return best
-
-
-@kept
-@njit(nogil=True, error_model="numpy")
-def trace_plan(core, priority, option, cycles, traffic,
-               bandwidth, rule, release, topological, starts,
-               successors, start, end, events, shares):
-    """Do as `run_plan`, called from Python."""
-    return run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors,
-                    start, end, events, shares)

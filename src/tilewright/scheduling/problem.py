@@ -1,5 +1,6 @@
 """What is to be scheduled: jobs with what each takes on each core, one shared bandwidth, and what is to be least."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -123,6 +124,21 @@ def _none() -> Ints:
     return np.empty((0, 2), dtype=np.int64)
 
 
+def circle(waits: Sequence[Iterable[int]]) -> list[int]:
+    """Return places of which each must come before the next, the first again at the end; empty where none are.
+
+    ``waits`` says of each place for which it waits.
+    """
+    left = {place: {*others} for place, others in enumerate(waits)}
+    while free := [place for place, others in left.items() if not others & left.keys()]:
+        for place in free:
+            del left[place]
+    way = [min(left)] if left else []
+    while left and way.count(way[-1]) < 2:
+        way.append(min(left[way[-1]] & left.keys()))
+    return way[way.index(way[-1]):][::-1] if way else []
+
+
 @dataclass(frozen=True)
 class ScheduleProblem:
     """Run the ``n`` jobs of a group on cores that share one bandwidth.
@@ -240,21 +256,8 @@ class ScheduleProblem:
             if np.array_equal(raised, level):
                 return np.argsort(level, kind="stable")
             level = raised
-        raise InputError("before", "must not form a circle", self._circle())
-
-    def _circle(self) -> str:
-        """Return jobs that each must come before the next, the last of them before the first."""
-        inside = self.before
-        while True:  # what nothing comes before, or after, is in no circle
-            kept = inside[np.isin(inside[:, 0], inside[:, 1]) & np.isin(inside[:, 1], inside[:, 0])]
-            if len(kept) == len(inside):
-                break
-            inside = kept
-        after = {int(one): int(other) for one, other in inside[::-1]}
-        way = [int(inside[0, 0])]
-        while way[-1] not in way[:-1]:
-            way.append(after[way[-1]])
-        return " before ".join(str(job) for job in way[way.index(way[-1]):])
+        waits = [self.before[self.before[:, 1] == job, 0].tolist() for job in range(self.jobs)]
+        raise InputError("before", "must not form a circle", " before ".join(map(str, circle(waits))))
 
     @cached_property
     def successors(self) -> tuple[Ints, Ints]:

@@ -80,9 +80,9 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
     InputError
         Also where a job is on a core that it does not fit.
     """
-    from tilewright.scheduling.kernels import MOST_EVENTS, trace_plan  # noqa: PLC0415  (Numba loads late)
+    from tilewright.scheduling.kernels import MOST_EVENTS, run_plan  # noqa: PLC0415  (Numba loads late)
 
-    run: Any = trace_plan
+    run: Any = run_plan
     _check(problem, plan)
     core, option = plan.core[0], plan.option[0]
     unfit = np.flatnonzero(option >= problem.counts[np.arange(problem.jobs), core])
