@@ -1,9 +1,15 @@
-"""What all tests share: how garbage is collected, and that stores on disk wait for no disk."""
+"""What all tests share: byte code that is kept, how garbage is collected, and that stores on disk wait for no disk."""
 
 import gc
+import os
 import sqlite3
+import sys
 
 import pytest
+
+# Whatever the environment says: some hundred processes of these tests would each compile our modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_collection_finish():

@@ -117,6 +117,9 @@ TINY = {
     "ruby-table1": {"sizes": (3, 64, 100, 1000, 4096)},
 }
 SMALLER = {
+    "flat-figA8": {"sequences": (512, 1024)},
+    "flat-figA9": {"sequences": (4096, 8192)},
+    "flat-figA15": {"sequences": (512, 4096)},
     "flexion-tile": {"samples": 16, "every": 30},
     "flexion-order": {"samples": 16, "every": 30},
     "flexion-parallelism": {"samples": 16, "every": 30},

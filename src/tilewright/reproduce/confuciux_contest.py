@@ -101,11 +101,10 @@ def failing(columns: Sequence[str]) -> Measure:
 
 @dataclass(frozen=True)
 class ContestOutcome:
-    """What came of a table's searches: figures by seed of each traffic, tables, the cells of optima by search."""
+    """What came of a table's searches: figures by seed of each traffic, tables."""
 
     seeds: Mapping[bool, Sequence[Figures]]
     tables: tuple[Table, ...]
-    optima: Mapping[Query, Mapping[str, Any]]
 
     def findings(self, measured: Sequence[Measures], *judged: Judgement, notes: tuple[str, ...] = ()) -> Findings:
         """Judge what is measured (with free traffic, if that was asked for), and add what was judged otherwise."""
@@ -137,7 +136,7 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
     every_style = sorted({(way.asked.network, way.asked.style) for way in ways.values()})
     notes = tuple(confirmed_note(runner, *one) for one in every_style)
     tables[0] = Table(tables[0].name, tables[0].title, tables[0].columns, tables[0].rows, notes)
-    return ContestOutcome(seeds, tuple(tables), optima)
+    return ContestOutcome(seeds, tuple(tables))
 
 
 def _at(way: Way, free: bool) -> Way:
