@@ -6,6 +6,7 @@ by what must lie below them. Parts that share no time are searched apart.
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,8 +16,13 @@ from tilewright.allocation.packing.buffers import Ints
 from tilewright.allocation.packing.heuristics import best_fit, greedy_by_size, hill_climb
 from tilewright.allocation.packing.session import PACKERS, PackingSession
 
-FIRST = 500
-"""Nodes of a search in the first round; twice as many in each further one."""
+if TYPE_CHECKING:
+    from tilewright.allocation.packing.kernels import Instance, SearchState
+
+SPARE, GROWTH, LONGER = 150, 1.05, 3
+"""Nodes of a search in the first round beside one for each buffer, and how many times as many in each further round:
+luck in the first placements decides, so that many short searches are better than few long ones. The first order goes on
+where it was, for so many times as many, until it is placed or proven not to be."""
 SPREAD = 0.3
 """How far drawn orders are from those by life, area or size: of the logarithm of these."""
 SLICE = 10_000
@@ -42,6 +48,8 @@ class _Search:
         self.session = session
         _, self.part = connected_components(csr_array(session.buffers.covers @ session.buffers.covers.T))
         self.held: dict[int, tuple[int, Ints]] = {}
+        self.begun: dict[tuple[int, int], tuple[Instance, SearchState]] = {}
+        """By part and height, where the search in the first order is: one at the least height, to save room."""
 
     def run(self) -> None:
         """Search until the session has ended, or has nothing left to spend."""
@@ -71,48 +79,52 @@ class _Search:
         for part in range(self.part.max() + 1):
             places = np.flatnonzero(self.part == part)
             if part not in self.held or self.held[part][0] > height:
-                found = self.search_part(places, height, rounds)
+                found = self.search_part(part, places, height, rounds)
                 if found is None:
                     return
                 self.held[part] = int((found + self.session.size[places]).max()), found
             offsets[places] = self.held[part][1]
         self.session.offer(offsets)
 
-    def search_part(self, places: Ints, height: int, rounds: int) -> Ints | None:
+    def start(self, order: Ints) -> tuple["Instance", "SearchState"]:
+        """Return where a search in an order begins."""
+        from tilewright.allocation.packing.kernels import search_state  # noqa: PLC0415  (Numba loads late)
+
+        instance = self.session.instance(order)
+        return instance, search_state(instance)
+
+    def search_part(self, part: int, places: Ints, height: int, rounds: int) -> Ints | None:
         """Search one part in every order; None where nothing was found, or shown to be impossible."""
         from tilewright.allocation.packing.kernels import (  # noqa: PLC0415  (Numba loads late)
             IMPOSSIBLE,
             OPEN,
             PLACED,
-            WORD,
-            SearchState,
             search,
         )
 
-        for order in self.orders(places, rounds):
-            instance, n = self.session.instance(order), len(order)
-            total = np.zeros(instance.sections, np.int64)
-            np.add.at(total, instance.covers, np.repeat(instance.size, np.diff(instance.starts)))
-            rest, least = np.zeros((2, n + 1, n), np.int64)
-            why = np.zeros((n + 2, n, -(-n // WORD)), np.uint64)
-            state = SearchState(np.zeros(1, np.int64), rest, least, why[:-1], why[-1, 0], np.zeros(n + 1, np.int64),
-                                np.zeros(n, np.bool_), total, np.arange(n))
-            left, result = FIRST << rounds, OPEN
+        for at, order in enumerate(self.orders(places, rounds)):
+            instance, state = self.begun[part, height] if (part, height) in self.begun and not at else self.start(order)
+            if at == 0 and height == self.heights()[0]:
+                self.begun = {(part, height): (instance, state)}
+            left, result = int((len(order) + SPARE) * GROWTH**rounds) * (1 if at else LONGER), OPEN
             while result == OPEN and left > 0 and not self.session.exhausted:
-                result, nodes = search(instance, height, state, min(left, SLICE))
+                result, nodes = search(instance, height, state, min(left, SLICE), (at + rounds) % 3 == 1 and at > 0)
                 self.session.spent += nodes
                 left -= nodes
             if result == IMPOSSIBLE:
                 self.session.bound = max(self.session.bound, height + 1)
                 return None
             if result == PLACED:
-                found = np.empty(n, np.int64)
-                found[np.searchsorted(places, order)] = state.rest[n]
+                found = np.empty(len(order), np.int64)
+                found[np.searchsorted(places, order)] = state.rest[-1]
                 return found
         return None
 
     def orders(self, places: Ints, rounds: int) -> Iterator[Ints]:
-        """Yield orders of preference: by life, area and crowding (three ways), by beginning and end, and drawn ones."""
+        """Yield orders of preference: by life, area and crowding (three ways), by beginning and end, and drawn ones.
+
+        After two rounds, in both of which each is searched in another way, the first one alone is no drawn one.
+        """
         buffers, size = self.session.buffers, self.session.size[places]
         covers = buffers.covers[places].astype(np.int64)
         life = covers.sum(axis=1)
@@ -122,5 +134,7 @@ class _Search:
         rng = np.random.default_rng(rounds)
         for place, keys in enumerate(((crowd, area, life), (life, area, crowd), (area, life, crowd), (life, -first),
                                       (life, last))):
-            yield places[np.lexsort([-key for key in keys])]
-            yield places[np.argsort(-(life, area, size)[place % 3] * np.exp(rng.normal(0, SPREAD, len(places))))]
+            drawn = [places[np.argsort(-(life, area, size)[place % 3] * np.exp(rng.normal(0, SPREAD, len(places))))]
+                     for _ in range(2)]
+            yield places[np.lexsort([-key for key in keys])] if place == 0 or rounds < 2 else drawn[0]
+            yield drawn[1]

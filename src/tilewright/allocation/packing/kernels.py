@@ -19,6 +19,8 @@ ROUNDS, MOST_ROUNDS = 2, 60
 buffer seems to be lower than the lowest that may be placed it goes on, up to the second."""
 WORD = 64
 """Depths in a word of a set of them."""
+FIRST, SECOND, OWNER, FLOOR, COUNT = range(5)
+"""Columns of the notes on sections."""
 
 
 class Instance(NamedTuple):
@@ -71,8 +73,15 @@ class SearchState(NamedTuple):
         ``(n)``.
     total
         ``(s)``: sizes of the buffers not yet placed.
-    queue
-        ``(n)``: buffers by their least positions, nearly.
+    notes
+        ``(n + 1, s, 5)`` by depth: of the buffers not yet placed in a section the two least ends, whose the first is,
+        the least position, and how many may come next.
+    changed, touched
+        ``(s)``: sections whose notes are old, and those that changed since they were last held against the capacity.
+    stale
+        ``(n)``: buffers whose positions may have to be raised.
+    blocker
+        ``(n)``: a buffer that kept each from where it would rest, when that was last looked at.
     """
 
     depth: np.ndarray
@@ -83,7 +92,24 @@ class SearchState(NamedTuple):
     chosen: np.ndarray
     placed: np.ndarray
     total: np.ndarray
-    queue: np.ndarray
+    notes: np.ndarray
+    changed: np.ndarray
+    touched: np.ndarray
+    stale: np.ndarray
+    blocker: np.ndarray
+
+
+def search_state(instance: Instance) -> SearchState:
+    """Return where a search begins."""
+    n, sections = len(instance.size), instance.sections
+    rest, least = np.zeros((2, n + 1, n), np.int64)
+    why = np.zeros((n + 2, n, -(-n // WORD)), np.uint64)
+    total = np.zeros(sections, np.int64)
+    np.add.at(total, instance.covers, np.repeat(instance.size, np.diff(instance.starts)))
+    return SearchState(np.zeros(1, np.int64), rest, least, why[:-1], why[-1, 0], np.zeros(n + 1, np.int64),
+                       np.zeros(n, np.bool_), total, np.zeros((n + 1, sections, 5), np.int64),
+                       np.ones(sections, np.bool_), np.zeros(sections, np.bool_), np.zeros(n, np.bool_),
+                       np.zeros(n, np.int64))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -126,37 +152,42 @@ def add_why(state, why, buffers, into):
 
 
 @njit(nogil=True, error_model="numpy")
-def first_ends(instance, capacity, state, least, ends, owner):
-    """Fill ``ends`` ``(2, s)`` with the two least ends of each section, and ``owner`` with whose the first is.
+def look_at(instance, capacity, state, depth, section):
+    """Note of a section the two least ends and whose the first is, the floor, and what may come next there.
 
-    Return a buffer that cannot end within the capacity; -1 where there is none.
+    These are buffers whose lying lowest leaves room for the others, and nothing where some room is left over. Buffers
+    of the section are to be looked at again.
     """
-    ends[:], owner[:] = capacity + 1, -1
-    for i in range(len(least)):
+    least, first, second, whose, floor = state.least[depth], capacity + 1, capacity + 1, -1, capacity + 1
+    for i in members_of(instance, section):
         if state.placed[i]:
             continue
+        state.stale[i] = True
+        floor = min(floor, least[i])
         end = least[i] + instance.size[i]
-        if end > capacity:
-            return i
-        for t in sections_of(instance, i):
-            if end < ends[0, t]:
-                ends[0, t], ends[1, t], owner[t] = end, ends[0, t], i
-            elif end < ends[1, t]:
-                ends[1, t] = end
-    return -1
+        if end < first:
+            first, second, whose = end, first, i
+        elif end < second:
+            second = end
+    count = int(floor + state.total[section] < capacity)
+    highest = max(floor, capacity - state.total[section])
+    for i in members_of(instance, section):
+        count += not state.placed[i] and least[i] <= highest
+    state.notes[depth, section] = first, second, whose, floor, count
+    state.changed[section], state.touched[section] = False, True
 
 
 @njit(nogil=True, error_model="numpy")
-def raise_one(instance, capacity, state, depth, i, ends, owner):
+def raise_one(instance, capacity, state, depth, i):
     """Raise the least position of a buffer by what must lie below it; return whether it was.
 
     It does not come first in a section where all the others then had no room; it lies above its twin; and where it does
     not lie where it would rest, it lies on a buffer that shares a section with it.
     """
-    rest, least, why = state.rest[depth, i], state.least[depth], state.why[depth]
+    rest, least, why, notes = state.rest[depth, i], state.least[depth], state.why[depth], state.notes[depth]
     place, support = least[i], capacity + 1
     for t in sections_of(instance, i):
-        other = ends[1, t] if owner[t] == i else ends[0, t]
+        other = notes[t, SECOND] if notes[t, OWNER] == i else notes[t, FIRST]
         support = min(support, other)
         if place + state.total[t] > capacity and other > place:
             place = other
@@ -171,76 +202,93 @@ def raise_one(instance, capacity, state, depth, i, ends, owner):
     if place <= least[i]:
         return False
     least[i] = aligned(place, instance.alignment[i])
+    state.changed[sections_of(instance, i)] = True
     return True
 
 
 @njit(nogil=True, error_model="numpy")
-def raise_positions(instance, capacity, state, depth, ends, owner):
-    """Raise least positions by one another; return the lowest buffer that may lie where it rests.
+def raise_positions(instance, capacity, state, depth, lowest_first):
+    """Raise least positions by one another; return the buffer to place where it rests.
 
-    -1 where none may, -2 where one cannot end within the capacity, for which there is blame then.
+    -1 where none may be, for which there is blame then.
     """
-    rest, least = state.rest[depth], state.least[depth]
-    lowest = -1
+    least = state.least[depth]
     for rounds in range(MOST_ROUNDS):
-        over = first_ends(instance, capacity, state, least, ends, owner)
-        if over >= 0:
-            state.blame[:] = state.why[depth, over]
-            return -2
-        changed = False
-        for i in range(len(rest)):
-            if not state.placed[i] and raise_one(instance, capacity, state, depth, i, ends, owner):
-                changed = True
-        lowest, below = -1, False
-        for i in range(len(rest)):
-            if not state.placed[i] and least[i] == rest[i] and (lowest < 0 or rest[i] < rest[lowest]):
-                lowest = i
-        for i in range(len(rest)):
-            below |= lowest >= 0 and not state.placed[i] and least[i] < rest[lowest]
-        if not changed or (rounds + 1 >= ROUNDS and not below):
-            break
-    return lowest
+        for t in np.flatnonzero(state.changed):
+            look_at(instance, capacity, state, depth, t)
+        again = False
+        for i in np.flatnonzero(state.stale):
+            state.stale[i] = False
+            again |= not state.placed[i] and raise_one(instance, capacity, state, depth, i)
+            if not state.placed[i] and least[i] + instance.size[i] > capacity:
+                state.blame[:] = state.why[depth, i]
+                return -1
+        if not again or rounds + 1 >= ROUNDS:
+            found = choose(instance, state, depth, lowest_first)
+            if found >= 0 or not again:
+                break
+    if found < 0:
+        state.blame[:] = 0
+        for k in range(depth):
+            state.blame[k // WORD] |= np.uint64(1) << np.uint64(k % WORD)
+    return found
+
+
+@njit(nogil=True, error_model="numpy")
+def choose(instance, state, depth, lowest_first):
+    """Return the buffer to place where it rests; -1 where none may be.
+
+    Nothing that is not placed may fit below it. The one is taken that lies on the floor of the section where fewest
+    may, the lowest of these; or, where ``lowest_first``, that one of the lowest.
+    """
+    rest, least, notes = state.rest[depth], state.least[depth], state.notes[depth]
+    best, best_keys = -1, (0, 0)
+    for i in range(len(rest)):
+        if state.placed[i] or least[i] > rest[i]:
+            continue
+        fewest = len(rest)
+        for t in sections_of(instance, i):
+            if notes[t, FLOOR] == least[i]:
+                fewest = min(fewest, notes[t, COUNT])
+        keys = (rest[i], fewest) if lowest_first else (fewest, rest[i])
+        if best >= 0 and keys >= best_keys:
+            continue
+        for k in near_of(instance, i):
+            if not state.placed[k] and least[k] + instance.size[k] <= rest[i]:
+                break
+        else:
+            best, best_keys = i, keys
+    return best
 
 
 @njit(nogil=True, error_model="numpy")
 def sections_hold(instance, capacity, state, depth):
-    """Whether the buffers of each section have room above one another, none below its least position; else blame."""
-    queue, placed, least = state.queue, state.placed, state.least[depth]
-    for a in range(1, len(queue)):
-        x = queue[a]
-        key = -1 if placed[x] else least[x]
-        b = a - 1
-        while b >= 0 and (-1 if placed[queue[b]] else least[queue[b]]) > key:
-            queue[b + 1] = queue[b]
-            b -= 1
-        queue[b + 1] = x
-    height = np.zeros(instance.sections, np.int64)
-    for x in queue:
-        if placed[x]:
-            continue
-        for t in sections_of(instance, x):
-            height[t] = max(height[t], least[x]) + instance.size[x]
-            if height[t] > capacity:
-                blame_section(instance, state, depth, t, x)
+    """Whether the buffers of each section that changed have room above one another, none below its least position.
+
+    Where they have not, blame those from the last one on that has room below.
+    """
+    placed, least = state.placed, state.least[depth]
+    for t in np.flatnonzero(state.touched):
+        state.touched[t] = False
+        queue = members_of(instance, t)
+        for a in range(1, len(queue)):
+            x, b = queue[a], a - 1
+            while b >= 0 and least[queue[b]] > least[x]:
+                queue[b + 1] = queue[b]
+                b -= 1
+            queue[b + 1] = x
+        height, begin = 0, 0
+        for a, x in enumerate(queue):
+            if placed[x]:
+                continue
+            if least[x] > height:
+                height, begin = least[x], a
+            height += instance.size[x]
+            if height > capacity:
+                state.blame[:] = 0
+                add_why(state, state.why[depth], queue[begin:a + 1], state.blame)
                 return False
     return True
-
-
-@njit(nogil=True, error_model="numpy")
-def blame_section(instance, state, depth, section, last):
-    """Blame why the buffers of a section up to the ``last`` lie so high: those from the last one on with room below."""
-    height = 0
-    lives = np.zeros(len(state.queue), np.bool_)
-    lives[members_of(instance, section)] = True
-    for x in state.queue:
-        if lives[x] and not state.placed[x]:
-            if state.least[depth, x] > height:
-                height = state.least[depth, x]
-                state.blame[:] = 0
-            height += instance.size[x]
-            unite(state.blame, state.why[depth, x])
-        if x == last:
-            return
 
 
 @njit(nogil=True, error_model="numpy")
@@ -250,12 +298,14 @@ def is_dominated(instance, state, depth):
     for i in range(len(rest)):
         if state.placed[i] or least[i] == rest[i]:
             continue
-        free = True
+        top, k = rest[i] + instance.size[i], state.blocker[i]
+        if not state.placed[k] and least[k] < top:
+            continue
         for k in near_of(instance, i):
-            if not state.placed[k] and least[k] < rest[i] + instance.size[i]:
-                free = False
+            if not state.placed[k] and least[k] < top:
+                state.blocker[i] = k
                 break
-        if free:
+        else:
             state.blame[:] = state.why[depth, i]
             add_why(state, state.why[depth], near_of(instance, i), state.blame)
             return True
@@ -278,13 +328,16 @@ def descend(instance, state, i):
     state.chosen[depth] = i
     for array in (state.rest, state.least):
         array[depth + 1] = array[depth]
-    state.why[depth + 1] = state.why[depth]
+    state.why[depth + 1], state.notes[depth + 1] = state.why[depth], state.notes[depth]
+    state.changed[sections_of(instance, i)] = True
     top = state.rest[depth, i] + instance.size[i]
     for k in near_of(instance, i):
         if not state.placed[k]:
             state.rest[depth + 1, k] = max(state.rest[depth, k], aligned(top, instance.alignment[k]))
-            state.least[depth + 1, k] = max(state.least[depth, k], state.rest[depth + 1, k])
             state.why[depth + 1, k, depth // WORD] |= np.uint64(1) << np.uint64(depth % WORD)
+            if state.rest[depth + 1, k] > state.least[depth, k]:
+                state.least[depth + 1, k] = state.rest[depth + 1, k]
+                state.changed[sections_of(instance, k)] = True
     state.depth[0] = depth + 1
 
 
@@ -305,6 +358,8 @@ def go_back(instance, state):
         put(instance, state, state.chosen[depth], -1)
     state.depth[0] = target
     i = state.chosen[target]
+    state.changed[:], state.touched[:], state.stale[:] = False, False, False
+    state.changed[sections_of(instance, i)] = True
     state.least[target, i] = state.rest[target, i] + 1
     unite(state.why[target, i], state.blame)
     return True
@@ -312,27 +367,22 @@ def go_back(instance, state):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def search(instance, capacity, state, nodes):
+def search(instance, capacity, state, nodes, lowest_first):
     """Go on for so many nodes at most; return what came of it, and the nodes.
 
-    Canonical placements: each buffer rests at 0 or on another, and buffers are placed from the lowest up. At a node the
-    lowest buffer is placed where it rests; where that comes to a contradiction, it lies above that, for the reasons
+    Canonical placements: each buffer rests at 0 or on another, and is placed when nothing that is not placed fits below
+    it. At a node one is placed where it rests; where that comes to a contradiction, it lies above that, for the reasons
     that the contradiction has besides. Placements that are not to blame for one are taken back with it.
     """
     n = len(instance.size)
-    ends, owner = np.empty((2, instance.sections), np.int64), np.empty(instance.sections, np.int64)
     for node in range(nodes):
         depth = state.depth[0]
         if depth == n:
             return PLACED, node
-        lowest = raise_positions(instance, capacity, state, depth, ends, owner)
-        if lowest == -1:
-            state.blame[:] = 0
-            for k in range(depth):
-                state.blame[k // WORD] |= np.uint64(1) << np.uint64(k % WORD)
-        if (lowest >= 0 and sections_hold(instance, capacity, state, depth)
+        chosen = raise_positions(instance, capacity, state, depth, lowest_first)
+        if (chosen >= 0 and sections_hold(instance, capacity, state, depth)
                 and not is_dominated(instance, state, depth)):
-            descend(instance, state, lowest)
+            descend(instance, state, chosen)
         elif not go_back(instance, state):
             return IMPOSSIBLE, node + 1
     return OPEN, nodes
