@@ -1,9 +1,8 @@
 """An address for each stay, or the stays that cannot have one together."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -31,100 +30,6 @@ def addressed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[tuple[i
         for at, offset in zip(mine, offsets, strict=True):
             found[at] = offset
     return tuple(found), ()
-
-
-def settled(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[tuple[Stay, ...], tuple[int, ...]] | None:
-    """Return stays with addresses given step by step, some cut where others need their place; None where it fails.
-
-    What comes takes the first place that is free, or else the place of tensors that wait, the fewest bytes of them:
-    these are loaded again at their next use. Where even that does not do, all on the scratchpad is placed anew.
-    """
-    run = _Settling(problem, stays)
-    return run.done() if all(run.step(at) for at in range(len(problem.steps))) else None
-
-
-class _Settling:
-    """Stays that are given addresses, step by step."""
-
-    def __init__(self, problem: ResidencyProblem, stays: Sequence[Stay]) -> None:
-        self.problem = problem
-        self.coming: dict[int, list[Stay]] = {}
-        for stay in stays:
-            self.coming.setdefault(stay.first, []).append(stay)
-        self.here: list[dict[int, tuple[int, Stay]]] = [{} for _ in problem.pads]
-        """By scratchpad and tensor: address and stay."""
-        self.found: list[tuple[Stay, int]] = []
-        self.lost: set[tuple[int, int]] = set()
-        """Tensors that are no longer where they would have moved from, and the step before which they would."""
-
-    def done(self) -> tuple[tuple[Stay, ...], tuple[int, ...]]:
-        """Return all of them."""
-        found = [*self.found, *((stay, low) for held in self.here for low, stay in held.values())]
-        return tuple(stay for stay, _ in found), tuple(low for _, low in found)
-
-    def step(self, at: int) -> bool:
-        """Place what comes with a step; return whether that did."""
-        for held in self.here:
-            for tensor in [one for one, (_, stay) in held.items() if stay.last < at]:
-                low, stay = held.pop(tensor)
-                self.found.append((stay, low))
-        coming = self.coming.pop(at, [])
-        for pad in {stay.pad for stay in coming}:
-            mine = [replace(stay, begins="load") if (stay.tensor, at) in self.lost else stay
-                    for stay in coming if stay.pad == pad]
-            if not self._placed(at, pad, mine):
-                again = [one for tensor in [*self.here[pad]] for one in self._leave(at, pad, tensor)]
-                if not self._placed(at, pad, [*again, *(one for one in mine if one not in again)]):
-                    return False
-        return True
-
-    def _placed(self, at: int, pad: int, coming: Sequence[Stay]) -> bool:
-        held, touched = self.here[pad], frozenset(self.problem.steps[at].touches)
-        for stay in sorted(coming, key=lambda one: -self.problem.rooms[one.tensor][pad]):
-            place = _place(self.problem, {one: low for one, (low, _) in held.items()}, stay, touched)
-            if place is None:
-                return False
-            for tensor in place[1]:
-                self._leave(at, pad, tensor)
-            held[stay.tensor] = place[0], stay
-        return True
-
-    def _leave(self, at: int, pad: int, tensor: int) -> list[Stay]:
-        """Cut what stays of a tensor around a step; return what must come to it again."""
-        low, gone = self.here[pad].pop(tensor)
-        if gone.first == at and tensor in self.problem.steps[at].touches:
-            return [gone]
-        uses = [use for use in self.problem.touches[tensor] if gone.first <= use <= gone.last]
-        before, after = [use for use in uses if use < at], [use for use in uses if use >= at]
-        if before:
-            self.found.append((replace(gone, last=before[-1]), low))
-        if not after:
-            self.lost.add((tensor, gone.last + 1))
-            return []
-        rest = replace(gone, first=after[0], begins="load" if before else gone.begins)
-        if after[0] == at:
-            return [rest]
-        self.coming.setdefault(after[0], []).append(rest)
-        return []
-
-
-def _place(problem: ResidencyProblem, lows: Mapping[int, int], stay: Stay, touched: AbstractSet[int],
-           ) -> tuple[int, list[int]] | None:
-    """Return the address at which the fewest bytes of tensors that wait are in the way, and these; None for none."""
-    pad, room = problem.pads[stay.pad], problem.rooms[stay.tensor][stay.pad]
-    top = pad.capacity_bytes // pad.word_bytes * pad.word_bytes
-    blocks = sorted((low, low + problem.rooms[one][stay.pad], one) for one, low in lows.items())
-    starts = sorted({0, top - room, *(low - room for low, _, _ in blocks), *(end for _, end, _ in blocks)})
-    best = None
-    for low in starts if stay.first < stay.last else reversed(starts):
-        if 0 <= low <= top - room:
-            way = [(end - begin, one) for begin, end, one in blocks if begin < low + room and low < end]
-            bytes_ = sum(size for size, _ in way)
-            if (best is None or bytes_ < best[0]) and not any(one in touched for _, one in way):
-                best = bytes_, low, [one for _, one in way]
-                if not way:
-                    break
-    return None if best is None else (best[1], best[2])
 
 
 def _packed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[list[int] | None, bool]:

@@ -1,6 +1,7 @@
 """What no plan is below: what must be moved in any case, and what does not fit beside the operations of each step."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from tilewright.allocation.problem import ResidencyProblem
@@ -37,34 +38,70 @@ def capacity_bound(problem: ResidencyProblem, prices: Prices) -> int:
     else fit there, the cheapest for its bytes first, the last one in part. Steps whose tensors wait elsewhere add up,
     and so do scratchpads that no tensor may share: the best such choice is found from left to right.
     """
+    return role_bound(problem, prices) + disjoint({one.pads: _swept(one) for one in crowds(problem, prices)})
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """What can wait on some scratchpads alone.
+
+    Parameters
+    ----------
+    room
+        Bytes beside what an operation touches there, by step.
+    prized
+        By gap between two uses, what it costs at least if the tensor leaves, and the least bytes that it takes.
+    stores
+        What storing costs besides, once for all gaps of a product that leaves in several, and these gaps.
+    """
+
+    pads: Group
+    room: tuple[int, ...]
+    prized: dict[Gap, tuple[int, int]]
+    stores: tuple[tuple[int, tuple[Gap, ...]], ...]
+
+
+def crowds(problem: ResidencyProblem, prices: Prices) -> Iterator[Crowd]:
+    """Give what waits on each set of scratchpads to which some tensors or uses are bound, and on all of them."""
     kept = {gap: frozenset(_between(problem, gap)) for gap in problem.gaps}
-    forced = {(gap[0], _version(problem, gap[0], gap[1])) for gap in _forced(problem)}
-    prized = {gap: (prices.again(gap[0], gap[2]) + (0 if (gap[0], _version(problem, *gap[:2])) in forced else _sole(
+    version = {gap: (gap[0], _version(problem, *gap[:2])) for gap in kept}
+    forced = {version[gap] for gap, pads in kept.items() if not pads}
+    prized = {gap: (prices.again(gap[0], gap[2]) + (0 if version[gap] in forced else _sole(
         problem, prices, *gap[:2])), _least_room(problem, gap[0], pads)) for gap, pads in kept.items() if pads}
-    waiting: list[list[Gap]] = [[] for _ in problem.steps]
+    shared: dict[tuple[int, int], list[Gap]] = {}
     for gap in prized:
-        for at in range(gap[1] + 1, gap[2]):
-            waiting[at].append(gap)
+        if version[gap] not in forced and not _sole(problem, prices, *gap[:2]):
+            shared.setdefault(version[gap], []).append(gap)
     touched = [[(frozenset(problem.pads_of(one, at)), one) for one in step.touches]
                for at, step in enumerate(problem.steps)]
-    groups = {*filter(None, kept.values()), *(pads for step in touched for pads, _ in step),
-              frozenset(range(len(problem.pads)))}
-    found: dict[Group, int] = {}
-    for group in groups:
-        room, best = sum(problem.pads[pad].capacity_bytes for pad in group), [0] * (len(problem.steps) + 1)
-        for at, gaps in enumerate(waiting):
-            mine = [gap for gap in gaps if kept[gap] <= group]
-            excess = sum(_least_room(problem, one, pads) for pads, one in touched[at] if pads <= group) + sum(
-                prized[gap][1] for gap in mine) - room
-            if excess > 0 and mine:
-                first, last = min(gap[1] for gap in mine), max(gap[2] for gap in mine)
-                best[last] = max(best[last], best[first] + _least([prized[gap] for gap in mine], excess))
-            best[at + 1] = max(best[at + 1], best[at])
-        found[group] = max(best)
-    return role_bound(problem, prices) + _disjoint(found)
+    for group in {*filter(None, kept.values()), *(pads for step in touched for pads, _ in step),
+                  frozenset(range(len(problem.pads)))}:
+        room = sum(problem.pads[pad].capacity_bytes for pad in group)
+        yield Crowd(
+            group, tuple(room - sum(_least_room(problem, one, pads) for pads, one in step if pads <= group)
+                         for step in touched),
+            {gap: worth for gap, worth in prized.items() if kept[gap] <= group},
+            tuple((saving, tuple(gaps)) for gaps in shared.values() if all(kept[gap] <= group for gap in gaps)
+                  and (saving := prices.saving(*gaps[0][:2]))))
 
 
-def _disjoint(found: dict[Group, int]) -> int:
+def _swept(crowd: Crowd) -> int:
+    """Return what must leave at least, over steps that share no gap."""
+    waiting: list[list[Gap]] = [[] for _ in crowd.room]
+    for gap in crowd.prized:
+        for at in range(gap[1] + 1, gap[2]):
+            waiting[at].append(gap)
+    best = [0] * (len(crowd.room) + 1)
+    for at, gaps in enumerate(waiting):
+        excess = sum(crowd.prized[gap][1] for gap in gaps) - crowd.room[at]
+        if excess > 0 and gaps:
+            first, last = min(gap[1] for gap in gaps), max(gap[2] for gap in gaps)
+            best[last] = max(best[last], best[first] + _least([crowd.prized[gap] for gap in gaps], excess))
+        best[at + 1] = max(best[at + 1], best[at])
+    return max(best)
+
+
+def disjoint(found: dict[Group, int]) -> int:
     """Return the largest sum over groups that share no scratchpad."""
     @cache
     def best(left: Group) -> int:

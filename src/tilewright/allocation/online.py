@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tilewright.allocation.flow import Shares
 from tilewright.allocation.problem import ResidencyProblem, packed
 from tilewright.allocation.stays import AWAY, Prices, Stay
 from tilewright.base import kept
@@ -21,6 +22,8 @@ FAR = (0.0, 0.02, 0.1, 0.5)
 """Shares of the steps; what is used again later than that is laid at the upper end of a scratchpad."""
 POWERS = (1.0, 0.5, 2.0)
 """Of the steps to the next use, which what brings a tensor back is held against."""
+LEAST_SHARE = 0.001
+"""What a guide adds to all shares, so that what leaves in it has an order, too."""
 MOST_FORCED = 40
 """Steps for which places are sought by size before it is given up."""
 
@@ -157,9 +160,9 @@ kept(run)
 
 
 class OnlineRun:
-    """A problem as the compiled run takes it."""
+    """A problem as the compiled run takes it; what a guide lets stay in part is worth more."""
 
-    def __init__(self, problem: ResidencyProblem, prices: Prices) -> None:
+    def __init__(self, problem: ResidencyProblem, prices: Prices, guide: Shares | None = None) -> None:
         self.problem = problem
         self.touches = [[*sorted(step.touches, key=lambda one: -problem.tensors[one].size_bytes)]
                         for step in problem.steps]
@@ -173,6 +176,8 @@ class OnlineRun:
         self.tops = np.array([pad.capacity_bytes // pad.word_bytes * pad.word_bytes for pad in problem.pads])
         self.value = np.array([float(prices.again(one, after[one, at]) + prices.saving(one, at))
                                if (one, at) in after else 0.0 for at, one in pairs])
+        if guide is not None:
+            self.value *= [LEAST_SHARE + guide.get((one, at), 0.0) for at, one in pairs]
 
     def plans(self) -> Iterator[tuple[tuple[Stay, ...], tuple[int, ...]]]:
         """Give plans with their addresses, for each way to weigh what waits."""

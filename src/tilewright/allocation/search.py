@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.allocation.addresses import addressed, settled
+from tilewright.allocation.addresses import addressed
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import Prices, Stay, transfers_of
 from tilewright.base import Registry
@@ -65,8 +65,8 @@ class PlanSearch:
     def offer(self, name: str, stays: Sequence[Stay]) -> tuple[Stay, ...]:
         """Take a plan if it has addresses and is the best; return the stays that have none together.
 
-        What has no addresses is cut step by step where other tensors need its place (`settled`), or is held for single
-        operations, one tensor after the other, until all have some; the better of both is taken.
+        What has no addresses is given them as it comes, some of it leaving for others (`OnlineRun`), or is held for
+        single operations, one tensor after the other, until all have some; the better of both is taken.
         """
         trouble: tuple[Stay, ...] = ()
         while True:
@@ -81,12 +81,19 @@ class PlanSearch:
                 self.take(name, stays, places)
                 return trouble
             if conflict is trouble:
-                cut = settled(self.problem, stays)
-                if cut is not None:
-                    self.take(name, *cut)
-                    if len(stays) > MOST_RETRIED:
-                        return trouble
+                self._place_anew(name, stays)
+                if len(stays) > MOST_RETRIED and self.score is not None:
+                    return trouble
             stays = self._without(stays, conflict)
+
+    def _place_anew(self, name: str, stays: Sequence[Stay]) -> None:
+        """Take plans whose tensors get addresses as they come, and stay where they did in others as far as they can."""
+        from tilewright.allocation.online import OnlineRun  # noqa: PLC0415  (Numba loads late)
+
+        kept = {(stay.tensor, at): 1.0 for stay in stays for at in self.problem.touches[stay.tensor]
+                if stay.first <= at < stay.last}
+        for found in OnlineRun(self.problem, self.prices, kept).plans():
+            self.take(name, *found)
 
     def take(self, name: str, stays: Sequence[Stay], addresses: Sequence[int]) -> None:
         """Take a plan with addresses if it is the best."""

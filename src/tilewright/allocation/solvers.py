@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tilewright.allocation.addresses import jointly, proven_conflict
 from tilewright.allocation.bounds import standing_bounds
+from tilewright.allocation.flow import Shares, flow_bound
 from tilewright.allocation.heuristics import (
     belady,
     colouring,
@@ -63,9 +64,13 @@ def _begin(search: PlanSearch) -> None:
 @SOLVERS.register("online")
 def online(search: PlanSearch) -> None:
     """Give what comes an address at once, where what lies there is worth least for the steps until its next use."""
+    _online(search)
+
+
+def _online(search: PlanSearch, shares: Shares | None = None) -> None:
     from tilewright.allocation.online import OnlineRun  # noqa: PLC0415  (Numba loads late)
 
-    for stays, places in OnlineRun(search.problem, search.prices).plans():
+    for stays, places in OnlineRun(search.problem, search.prices, shares).plans():
         search.take("online", stays, places)
         if search.closed or search.left <= 0:
             break
@@ -128,7 +133,8 @@ def cp_sat(search: PlanSearch) -> None:
 def exact(search: PlanSearch) -> None:
     """Take the best heuristic, and prove it or find better.
 
-    First by bounds alone, then by the best sets to hold in each step (moves being free), last by the integer program.
+    First by bounds alone, then by the best sets to hold in each step (moves being free) or, where too many wait for
+    that, by what a flow of least cost keeps; last by the integer program.
     """
     _begin(search)
     if not search.closed:
@@ -140,6 +146,11 @@ def exact(search: PlanSearch) -> None:
                 both = jointly(search.problem, found.sets, search.left / 3)
                 if both is not None:
                     search.take("exact", *both)
+        elif has_extra(EXTRA):
+            bound, shares = flow_bound(search.problem, search.prices, lambda: search.left <= 0)
+            search.raise_bound("flow", bound)
+            if not search.closed:
+                _online(search, shares)
     cells = sum(steps[-1] - steps[0] + 1 for steps in search.problem.touches if steps) * len(search.problem.pads)
     if not search.closed and cells <= MOST_CELLS and has_extra(EXTRA):
         _programmed(search, "milp", lambda program: by_mathopt(program, search.left))

@@ -47,8 +47,8 @@ class ResidencyOptions(KeptOptions, OnMachine):
     solver: str = option("exact", "--solver", "-m", always=True, says="How; see: tilewright list allocators.")
     solvers: str | Sequence[str] = option((), "--solvers", kind="names", metavar="NAME,...", says=(
         "Several, side by side; the best plan is taken."))
-    seconds: float = option(60.0, "--seconds", kind="number", metavar="S",
-                            says="For each solver; it ends sooner where no plan can be better.")
+    seconds: float = option(60.0, "--seconds", kind="number", metavar="S", says=(
+        "For each solver, less what cutting operations into tiles takes; it ends sooner where no plan can be better."))
     oversize: str = option("tile", "--oversize", choices=get_args(Oversizes), says=(
         "Operations whose tensors do not fit together: run them in tiles, refuse them, or cut tensors to what fits, as "
         "the thesis does."))

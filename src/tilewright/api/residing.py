@@ -58,6 +58,8 @@ from tilewright.workload import Graph, MacNode, tensor_graph
 
 PLAN = "plan.json"
 """What the best plan so far is called in the folder of a run."""
+LEAST_SECONDS = 0.001
+"""What solvers have left where cutting an operation into tiles took all of the time: enough for a first plan."""
 MOST_NAMED = 8
 """Operations in tiles that a plan names."""
 
@@ -189,13 +191,15 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     command = command_line("allocate", ResidencyOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch),
         "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
-    stop = asked.stop or present_stop()
+    stop, began = asked.stop or present_stop(), time.perf_counter()
+    posed = partial(network_problem, tensors, pads, _work(graph, machine), _bits(machine),
+                    asked.oversize)  # type: ignore[arg-type]
+    problem = posed(asked.split)  # Ctrl-C raises here: there is no plan to return yet
+    whole = _whole(posed) if asked.split > 1 else None
+    asked = replace(asked, seconds=max(LEAST_SECONDS, asked.seconds - (time.perf_counter() - began)))
+    told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
     with interruptible(stop):
-        posed = partial(network_problem, tensors, pads, _work(graph, machine), _bits(machine),
-                        asked.oversize)  # type: ignore[arg-type]
-        problem = posed(asked.split)
-        told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
-        record = _solved(asked, problem, names, told, stop, _whole(posed) if asked.split > 1 else None)
+        record = _solved(asked, problem, names, told, stop, whole)
     found = ScratchpadPlan(replace(record, interrupted=stop.is_set()),
                            "" if asked.out is None else str(Path(asked.out) / PLAN))
     if found.place:

@@ -1,12 +1,17 @@
 """Operations in tiles: what must move is what the whole tensors have, and plans are the best by trying everything."""
 
+import os
 import re
+import signal
+import time
+from types import SimpleNamespace
 
 import pytest
 from random_residency import least_bytes
 
 import tilewright as tw
 from tilewright.allocation import SOLVERS, TILE, PlanSearch, Prices, network_problem, read_pads, standing_bounds
+from tilewright.api import residing
 from tilewright.base import InputError
 from tilewright.workload import Graph, MacNode, build, tensor_graph, zoo
 
@@ -128,3 +133,34 @@ def test_addresses_given_as_tensors_come_cost_nothing_where_all_could_stay_by_si
     SOLVERS.get("online")(search)
     assert search.trace[-1][2] == "online"
     assert search.score == search.prices.compulsory
+
+
+def test_cutting_into_tiles_takes_of_the_time_of_solvers_and_ctrl_c_ends_it(monkeypatch):
+    clock, left, solved = [0.0], [], residing._solved
+
+    def slow(*told):
+        clock[0] += 40
+        return network_problem(*told)
+
+    def noted(asked, *told):
+        left.append(asked.seconds)
+        return solved(asked, *told)
+
+    monkeypatch.setattr(residing, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(residing, "network_problem", slow)
+    monkeypatch.setattr(residing, "_solved", noted)
+    for seconds in (60.0, 30.0):
+        tw.allocate("minerva", pads="3x8KB", solver="naive", seconds=seconds)
+    assert left == [20.0, residing.LEAST_SECONDS]
+
+    def stopped(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+    monkeypatch.setattr(residing, "network_problem", stopped)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tw.allocate("minerva", pads="3x8KB", solver="naive")
+    finally:
+        signal.signal(signal.SIGINT, before)
