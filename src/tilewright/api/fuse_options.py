@@ -74,7 +74,8 @@ class FuseOptions(OnMachine):
                                                  "Of micro-batches: an option of the mapper. Repeatable.")
     layers: int = option(3, "--layers", kind="whole", least=1, says="Of trees: layers that one group may have.")
     out: str | Path | None = again(KeptOptions, "out", None, (
-        "Of trees: keep each group here as soon as it is planned; another run takes it from there."), never=True)
+        "Keep each attention and each group here as soon as it is planned, and a search of micro-batches every few "
+        "seconds: another run goes on from there."), never=True)
     plan: str | Path | None = option(None, "--plan", kind="path", metavar="FILE.yaml", says=(
         "Look at this plan instead of searching one."))
     told: Observer | None = None

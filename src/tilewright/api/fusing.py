@@ -17,6 +17,8 @@ from tilewright.api.tree_fusing import fuse_in_trees
 from tilewright.base import InputError, Registry, read_text, write_whole
 from tilewright.fusion import microbatch
 from tilewright.fusion.flat import (
+    AttentionBound,
+    AttentionCost,
     AttentionCounts,
     AttentionFusion,
     FusionGoal,
@@ -26,6 +28,7 @@ from tilewright.fusion.flat import (
     fuse_attention,
 )
 from tilewright.hardware import read_bytes
+from tilewright.jobs import Runner
 from tilewright.workload import Graph
 
 FUSION_SPACES: Registry[Callable[[FuseOptions, Graph], OnSheet]] = Registry("space of fused plans")
@@ -34,18 +37,51 @@ FUSION_SPACES.register("micro-batch")(fuse_micro_batches)
 FUSION_SPACES.register("trees")(fuse_in_trees)
 OWN_OPTIONS = {"flat": ("within", "softmax", "causal", "clock"),
                "micro-batch": ("batch", "weight_memory", "mapper", "budget", "seed", "options"),
-               "trees": ("budget", "seed", "layers", "out")}
+               "trees": ("budget", "seed", "layers")}
 """Options that not every space knows, by those that do."""
 
 
 @dataclass(frozen=True, repr=False)
 class FusedAttention(OnSheet):
-    """The attentions of a network, planned."""
+    """The attentions of a network, planned.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> run = tw.fuse("bert-base:sequence=1024", "flat-edge")
+    >>> len(run.plan.groups), run.cost.latency_cycles < run.unfused.latency_cycles, run.gap < 0.01
+    (1, True, True)
+    """
 
     found: AttentionFusion
     network: str
     command: str
     asked: Mapping[str, Any]
+
+    @property
+    def plan(self) -> AttentionFusion:
+        """The plans of all attentions."""
+        return self.found
+
+    @property
+    def cost(self) -> AttentionCost:
+        """What they take, one after the other."""
+        return self.found.cost
+
+    @property
+    def unfused(self) -> AttentionCost:
+        """What the best plans take that do not fuse."""
+        return self.found.unfused_cost
+
+    @property
+    def bounds(self) -> AttentionBound:
+        """What no plans are below."""
+        return self.found.bounds
+
+    @property
+    def gap(self) -> float:
+        """By which share the objective is at most above the best there is."""
+        return self.found.gap
 
     @property
     def sheet(self) -> "tilewright.report.Sheet":
@@ -162,7 +198,11 @@ def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
     machine = flat_machine(load_accelerator(asked.arch), capacity_bytes=room, clock_mhz=asked.clock,
                            word_bits=asked.word_bits)
     goal = FusionGoal(asked.within, asked.objective, asked.softmax, asked.causal)
-    found = fuse_attention(graph, machine, goal, asked.plan)
+    from tilewright.store import kept_in  # noqa: PLC0415 - loads SQLAlchemy
+
+    with kept_in(asked.out, "fuse-flat") as kept:
+        found = fuse_attention(graph, machine, goal, asked.plan, Runner(
+            f"fuse {graph.name}", workers=1, keeper=kept, observer=asked.told, stop=asked.stop))
     named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
     return FusedAttention(found, graph.name, command_line("fuse", FuseOptions, {**vars(asked), **named}), named)
 

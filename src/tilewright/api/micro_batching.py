@@ -14,7 +14,7 @@ from tilewright.api.inputs import load_accelerator, name_of
 from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import budget_text, check_seed, cores, read_budget
-from tilewright.base import write_whole
+from tilewright.base import digest, write_whole
 from tilewright.fusion import microbatch
 from tilewright.fusion.microbatch import Fused, MicroBatchBounds, MicroBatchCost, MicroBatchPlan, MicroBatchProblem
 from tilewright.hardware import read_bytes
@@ -117,8 +117,11 @@ def fuse_micro_batches(asked: FuseOptions, graph: Graph) -> MicroBatchRun:
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "budget": budget_text(budget)})
     if asked.plan is not None:
         return MicroBatchRun(microbatch.read_micro_batches(asked.plan, problem), None, command)
-    stop = asked.stop or present_stop()
+    stop, file = asked.stop or present_stop(), None
+    if asked.out is not None and "model" not in (asked.options or {}):  # what a model plans takes no time
+        terms = digest((problem, asked.mapper, budget, asked.seed, sorted((asked.options or {}).items())))
+        file = ready_place(Path(asked.out) / f"micro-batches-{terms}.npz")
     with interruptible(stop):
         found = microbatch.fuse(problem, asked.mapper, samples=budget.samples, seconds=budget.seconds, seed=asked.seed,
-                                options=asked.options, threads=cores(), told=asked.told, stop=stop)
+                                options=asked.options, threads=cores(), checkpoint=file, told=asked.told, stop=stop)
     return MicroBatchRun(MicroBatchPlan.of(problem, found.strategy), found, command)

@@ -1,7 +1,6 @@
 """Schedules under way: plans counted alike for all methods, the best so far and its bound, kept to be taken up."""
 
 import hashlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -16,9 +15,7 @@ from tilewright.jobs import Observer, Stop
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
 from tilewright.scheduling.problem import Floats, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
-from tilewright.search import Options, PlanSession, State, load_checkpoint, save_checkpoint
-
-KEEP_SECONDS = 5.0
+from tilewright.search import Options, PlanSession, State
 
 
 class ScheduleSession(PlanSession):
@@ -154,28 +151,9 @@ def schedule(problem: ScheduleProblem, method: str = "auto", *, samples: int | N
     scheduler = make(session, options or {})
     identity = {"problem": _digest(problem), "method": method, "seed": str(seed), "warm": _digest(warm),
                 "options": repr(sorted((options or {}).items())), "plan": repr((samples, seconds))}
-    kept = None if checkpoint is None else load_checkpoint(checkpoint, identity)
-    if kept is not None:
-        session.restore({key[8:]: array for key, array in kept.items() if key.startswith("session.")})
-        scheduler.restore({key[7:]: array for key, array in kept.items() if key.startswith("method.")})
-    saved = time.perf_counter()
-    while not session.over:
-        scheduler.step()
-        if told is not None:
-            told(session.standing(f"best {session.value:.6g}, bound {session.proven.value:.6g}:"))
-        if checkpoint is not None and time.perf_counter() - saved > KEEP_SECONDS:
-            saved = _keep(checkpoint, identity, session, scheduler)
-    if checkpoint is not None:
-        _keep(checkpoint, identity, session, scheduler)
+    session.run(scheduler, told, checkpoint, identity)
     return Scheduled(problem, method, seed, session.best, session.value, session.proven, session.spent,
                      session.used_seconds, session.steps, session.stop.is_set())
-
-
-def _keep(path: Path, identity: dict[str, str], session: ScheduleSession, scheduler: Scheduler) -> float:
-    state = {f"session.{key}": array for key, array in session.state().items()}
-    state["session.earlier"] = np.array(session.used_seconds)
-    save_checkpoint(path, identity, state | {f"method.{key}": array for key, array in scheduler.state().items()})
-    return time.perf_counter()
 
 
 def _digest(thing: object) -> str:

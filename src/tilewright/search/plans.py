@@ -1,16 +1,20 @@
 """Plans of any kind that methods look for within a budget: counted alike, the best so far and what none is below."""
 
+import time
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.jobs import Spending, Stop, present_stop
-from tilewright.search.checkpoint import Resumable
+from tilewright.jobs import Observer, Spending, Stop, present_stop
+from tilewright.search.checkpoint import Resumable, load_checkpoint, part, save_checkpoint
 
 CLOSED = 1e-6
 """Gap below which a plan counts as the best there is."""
+KEEP_SECONDS = 5.0
+"""How often a run is kept."""
 
 
 class PlanSession(Spending, Resumable):
@@ -68,3 +72,39 @@ class PlanSession(Spending, Resumable):
         self.spent += len(scores)
         if len(better):
             self.value, self.best = float(least[-1]), best
+
+    def run(self, method: Any, told: Observer | None, file: Path | None, identity: dict[str, str]) -> None:
+        """Let a method, a `Resumable` with ``step``, go on until it is over.
+
+        Parameters
+        ----------
+        told
+            Shown after each step where it stands.
+        file, identity
+            What keeps the run, every few seconds and at its end, and takes it up; and what it is a run of.
+
+        Raises
+        ------
+        InputError
+            If the file is of another run.
+        """
+        kept = None if file is None else load_checkpoint(file, identity)
+        if kept is not None:
+            self.restore(part(kept, "session"))
+            method.restore(part(kept, "method"))
+        saved = time.perf_counter()
+        while not self.over:
+            method.step()
+            if told is not None:
+                told(self.standing(f"best {self.value:.6g}, bound {self.least:.6g}:"))
+            if time.perf_counter() - saved > KEEP_SECONDS:
+                saved = self._keep(method, file, identity)
+        self._keep(method, file, identity)
+
+    def _keep(self, method: Any, file: Path | None, identity: dict[str, str]) -> float:
+        """Keep the run, but where it was stopped within a method that has no state to be taken up by."""
+        if file is not None and (method.changing or not self.stop.is_set()):
+            session = self.state() | {"earlier": np.array(self.used_seconds)}
+            save_checkpoint(file, identity, {f"session.{key}": array for key, array in session.items()}
+                            | {f"method.{key}": array for key, array in method.state().items()})
+        return time.perf_counter()

@@ -47,6 +47,20 @@ def test_what_plans_may_be_is_chosen(tilewright):
         assert words in slow.command
 
 
+@pytest.mark.parametrize(("space", "network", "arch", "search"), [
+    ("flat", "bert-base:sequence=256", "flat-edge", "tilewright.fusion.flat.networks._parts"),
+    ("micro-batch", "alexnet", "dnnfuser:DRAM.bandwidth=4GB/s", "tilewright.fusion.microbatch.session.scores")])
+def test_what_was_found_is_kept(space, network, arch, search, tmp_path, monkeypatch):
+    """Another run into the same folder looks for nothing, and comes to the same plan; another network goes beside."""
+    asked = {"space": space, "out": tmp_path / "kept"} | ({"batch": 8} if space == "micro-batch" else {})
+    found = tw.fuse(network, arch, **asked).plain
+    monkeypatch.setattr(search, None)  # what scores plans
+    again = tw.fuse(network, arch, **asked).plain
+    if found.get("search"):
+        found["search"]["seconds"] = again["search"]["seconds"]
+    assert again == found and "--out" not in found["command"]
+
+
 def test_its_command_repeats_a_run(tilewright):
     run = tw.fuse("bert-base:sequence=256", "flat-edge", objective="edp", within="flat", causal=True)
     assert isinstance(run, FusedAttention)

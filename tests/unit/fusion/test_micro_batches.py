@@ -13,8 +13,8 @@ from tilewright.fusion.microbatch import (
     OVER,
     ChainEntry,
     FusionEpisode,
+    GroupSearch,
     MicroBatchProblem,
-    best_strategy,
     bound_of,
     bounds,
     figures,
@@ -26,6 +26,7 @@ from tilewright.fusion.microbatch import (
 )
 from tilewright.fusion.microbatch.costs import fill_groups
 from tilewright.hardware import changed, preset
+from tilewright.search import plans
 from tilewright.workload import zoo
 
 DNNFUSER = preset("dnnfuser")
@@ -55,6 +56,14 @@ def test_scores_equal_a_literal_walk():
             assert sum(each[0] for _, _, each in of_groups(problem, plan)) == pytest.approx(literal.latency_cycles)
 
 
+def proved(problem, known, going=lambda: True):
+    """What is better than a known objective, and what none is below."""
+    search = GroupSearch(problem, known, going, problem.choices)
+    while not search.ended and going():
+        search.step()
+    return search.plan, search.least
+
+
 def test_exact_equals_brute_force_and_bounds_hold():
     rng = np.random.default_rng(1)
     fused = 0
@@ -63,11 +72,11 @@ def test_exact_equals_brute_force_and_bounds_hold():
                                  memory_bytes=float(rng.integers(32, 80)))
         every = scores(problem, every_strategy(problem))
         unfused = float(scores(problem, problem.unfused)[0])
-        plan, least = best_strategy(problem, unfused)
-        best = unfused if plan is None else float(scores(problem, plan)[0])
+        plan, least = proved(problem, unfused)
+        best = float(scores(problem, plan)[0]) if len(plan) else unfused
         assert best == pytest.approx(every.min(), rel=1e-9) and least == pytest.approx(best, rel=1e-9)
         assert bound_of(problem) <= every.min() * (1 + 1e-9)
-        fused += plan is not None
+        fused += len(plan)
     assert fused > 30
 
 
@@ -81,10 +90,46 @@ def test_the_best_is_proven_where_memory_off_chip_is_slow():
 
 def test_what_is_proved_before_the_end_holds():
     problem = MicroBatchProblem.of(zoo.load("mnasnet"), slow(0.9), 64, 25e6)
-    best, turns = fuse(problem).score, iter(range(260))
-    plan, least = best_strategy(problem, np.inf, lambda: next(turns, None) is not None)
+    best, turns = fuse(problem).score, iter(range(100))
+    plan, least = proved(problem, np.inf, lambda: next(turns, None) is not None)
     assert bound_of(problem) < least < best
-    assert plan is None or float(scores(problem, plan)[0]) >= best * (1 - 1e-9)
+    assert not len(plan) or float(scores(problem, plan)[0]) >= best * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("mapper", "steps"), [("g-sampler", 4), ("exact", 1), ("exact", 6), ("annealing", 9)])
+def test_a_run_that_was_killed_comes_to_the_same_end(mapper, steps, tmp_path, monkeypatch):
+    """Kept after each step, and killed within one; nothing is done twice: the trace goes on as if it had not been."""
+    problem = MicroBatchProblem.of(zoo.load("mnasnet"), slow(0.9), 64, 25e6)
+    whole, make = fuse(problem, mapper, samples=400), FUSION_MAPPERS.get(mapper)
+    monkeypatch.setattr(plans, "KEEP_SECONDS", -1.0)
+
+    class Killed(Exception):
+        pass
+
+    def dying(session, options):
+        found, left = make(session, options), iter(range(steps))
+
+        class Dying(type(found)):
+            def step(self):
+                if next(left, None) is None:
+                    raise Killed
+                super().step()
+
+        found.__class__ = Dying
+        return found
+
+    asked = {"samples": 400, "checkpoint": tmp_path / "run.npz"}
+    monkeypatch.setitem(FUSION_MAPPERS._members, mapper, dying)
+    with pytest.raises(Killed):
+        fuse(problem, mapper, **asked)
+    monkeypatch.undo()
+    for _ in range(2):
+        again = fuse(problem, mapper, **asked)
+        assert (again.strategy == whole.strategy).all() and again.samples == whole.samples
+        assert (again.score, again.bound) == (whole.score, whole.bound)
+        assert (again.trace[:, ::2] == whole.trace[:, ::2]).all()
+    with pytest.raises(InputError, match="seed differ"):
+        fuse(problem, mapper, seed=1, **asked)
 
 
 def test_more_memory_is_never_worse():

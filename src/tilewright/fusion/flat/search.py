@@ -72,6 +72,13 @@ class AttentionCost:
         """Words of DRAM of all tensors, read and written."""
         return sum(self.words.values())
 
+    def __add__(self, other: "AttentionCost") -> "AttentionCost":
+        """Return the cost of both, one after the other."""
+        words = {name: self.words.get(name, 0) + other.words.get(name, 0) for name in {**self.words, **other.words}}
+        added = {name: getattr(self, name) + getattr(other, name) for name in (
+            "compute_cycles", "vector_cycles", "latency_cycles", "buffer_words", "energy_pj")}
+        return AttentionCost(words, max(self.footprint_words, other.footprint_words), **added)
+
     def value(self, objective: FlatObjective) -> float:
         """Return what an objective asks for."""
         return {"latency": self.latency_cycles, "energy": self.energy_pj, "dram": float(self.dram_words),
@@ -175,7 +182,7 @@ def given_plan(attention: Attention, machine: FlatMachine, parts: tuple[TilePlan
                              f"{part.rows} rows, {found.footprint_words[0]} words",
                              f"Take {fewer} rows at most" if fewer else "Take fewer keys, or a larger buffer")
         costs.append(_cost(found, 0))
-    cost = costs[0] if len(costs) == 1 else _after(*costs)
+    cost = costs[0] if len(costs) == 1 else costs[0] + costs[1]
     return AttentionPlan(attention, parts, cost, attention_bound(attention, machine, softmax), objective)
 
 
@@ -245,7 +252,7 @@ def _unfused(attention: Attention, machine: FlatMachine, objective: FlatObjectiv
         tried = [_front(costs) for costs in both]
     else:
         tried = [[best] if (best := _best(costs, objective)) is not None else [] for costs in both]
-    pairs = [((_plan(tiles, one, "L"), _plan(tiles, other, "A")), _after(_cost(both[0], one), _cost(both[1], other)))
+    pairs = [((_plan(tiles, one, "L"), _plan(tiles, other, "A")), _cost(both[0], one) + _cost(both[1], other))
              for one in tried[0] for other in tried[1]]
     return min(pairs, key=lambda pair: pair[1].order(objective), default=None)
 
@@ -283,15 +290,3 @@ def _cost(costs: PlanCosts, place: int) -> AttentionCost:
     return AttentionCost({name: int(words[place]) for name, words in costs.words.items()}, *(
         getattr(costs, name)[place].item() for name in ("footprint_words", "compute_cycles", "vector_cycles",
                                                         "latency_cycles", "buffer_words", "energy_pj")))
-
-
-def _after(one: AttentionCost, other: AttentionCost) -> AttentionCost:
-    """Return the cost of two parts, one after the other."""
-    words = {name: one.words.get(name, 0) + other.words.get(name, 0) for name in {**one.words, **other.words}}
-    added = {name: getattr(one, name) + getattr(other, name) for name in
-             ("compute_cycles", "vector_cycles", "latency_cycles", "buffer_words")}
-    energy = one.energy_pj + other.energy_pj
-    return replace(one, words=words, footprint_words=max(one.footprint_words, other.footprint_words),
-                   energy_pj=energy, **added)
-
-

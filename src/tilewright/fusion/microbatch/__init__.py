@@ -13,7 +13,7 @@ from tilewright.fusion.microbatch.costs import (
     scores,
 )
 from tilewright.fusion.microbatch.episode import FusionEpisode
-from tilewright.fusion.microbatch.exact import best_strategy
+from tilewright.fusion.microbatch.exact import GroupSearch
 from tilewright.fusion.microbatch.learned import (
     Demonstration,
     demonstrations,
@@ -47,13 +47,13 @@ __all__ = [
     "FusionEpisode",
     "FusionMapper",
     "FusionSession",
+    "GroupSearch",
     "MicroBatchBounds",
     "MicroBatchCost",
     "MicroBatchGroup",
     "MicroBatchPlan",
     "MicroBatchProblem",
     "WalkedStrategy",
-    "best_strategy",
     "bound_of",
     "bounds",
     "chain",

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY, bound_of, scores
+from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY
 from tilewright.fusion.microbatch.problem import Floats, Ints, MicroBatchProblem
+from tilewright.search import Resumable
 
 SLACK, SAME = 1e-12, 1e-9
 """Relative differences below which groups, and whole plans, are as good."""
@@ -49,30 +50,24 @@ class _Labels:
         return _Labels(*(each[rows] for each in vars(self).values()))
 
 
-def best_strategy(problem: MicroBatchProblem, known: float, going: Callable[[], bool] = lambda: True,
-                  ) -> tuple[Ints | None, float]:
-    """Return the best strategy, None where none is better than an objective that is ``known``; and what none is below.
-
-    One of plain micro-batches (powers of two runs) is looked for first, and taken where it is no worse.
-
-    The best is not proven where ``going`` told to end. All strategies of micro-batches are covered, as those that are
-    left out take more memory for as many runs.
-    """
-    rough = problem.choices[(problem.runs & (problem.runs - 1)) == 0]
-    best, _ = _Search(problem, known * (1 + SAME), going, rough).run()
-    if best is not None:
-        known = min(known, float(scores(problem, best)[0]))
-    if known <= bound_of(problem) * (1 + SAME):
-        return best, known
-    better, least = _Search(problem, known, going, problem.choices).run()
-    return best if better is None else better, least
-
-
-class _Search:
+class GroupSearch(Resumable):
     """Chooses among groups ``(n, n)`` from one entry to another: ``extra`` are the least bytes that come again.
 
-    They are bounds where not ``known``; of those that are, ``found`` has the micro-batches.
+    They are bounds where not ``solved``; of those that are, ``found`` ``(g, n + 2)`` has the first and the last entry,
+    and the micro-batches. All strategies of some micro-batches are covered, as those that are left out take more memory
+    for as many runs. A step looks for the best cut by what is known of groups, or solves one group of it.
+
+    Parameters
+    ----------
+    known
+        An objective that is to be bettered.
+    going
+        Whether to go on; asked while groups are solved.
+    sizes
+        The micro-batches.
     """
+
+    changing = ("best", "ended", "solved", "extra", "found", "path", "place", "plan")
 
     def __init__(self, problem: MicroBatchProblem, known: float, going: Callable[[], bool], sizes: Ints) -> None:
         from tilewright.fusion.microbatch.kernels import group_table  # noqa: PLC0415  (Numba loads late)
@@ -87,7 +82,8 @@ class _Search:
         staged = np.concatenate([[0.0], np.cumsum(problem.tiles)])[:-1]
         self.fits = (staged - staged[:, None]) * sizes[-1] <= problem.memory_bytes
         self.solved = (told[:, :, FETCHED] <= problem.weight_bytes) | np.eye(count, dtype=bool)
-        self.found: dict[tuple[int, int], Ints] = {}
+        self.ended, self.plan = False, problem.unfused[:0]
+        self.found, self.path, self.place = np.empty((0, count + 2), dtype=np.int64), np.empty((0, 4)), 0
         self.extra = np.where(np.tri(count, count, -1, dtype=bool) | ~self.fits, np.inf, 0.0)
         open_ = np.isfinite(self.extra) & ~self.solved
         for last in np.flatnonzero(open_.any(axis=0)).tolist():
@@ -108,22 +104,27 @@ class _Search:
                                      problem.batch * weights.max() / problem.tiles[1:].min(), PRICES)
         return found
 
-    def run(self) -> tuple[Ints | None, float]:
-        """Return the best plan, None where none is better than what is known; and what none is below."""
-        plan = None
-        while self.going():
-            before, after, path = self.cut()
-            if before[-1] >= self.best * (1 - SLACK):
-                return plan, self.best
-            looked = [group for group in path if not self.solved[group]]
-            for first, last in looked:
-                self.solve(first, last, self.best - before[first] - after[last + 1])
-            value = sum(float(self.cost[group]) for group in path)
-            if value < self.best * (1 - SLACK):
-                self.best, plan = value, self.plan(path)
-            if not looked:
-                return plan, self.best
-        return plan, min(self.best, float(self.cut()[0][-1]))
+    @property
+    def least(self) -> float:
+        """What no plan is below by what is known of groups."""
+        return min(self.best, float(self.cut()[0][-1]))
+
+    def step(self) -> None:
+        """Solve the next group of the cut, or find the next cut; ``plan`` is the best so far."""
+        if self.place < len(self.path):
+            first, last, before, after = self.path[self.place].tolist()
+            if not self.solved[int(first), int(last)]:
+                self.solve(int(first), int(last), self.best - before - after)
+            self.place += self.going()
+            return
+        groups = [(int(first), int(last)) for first, last in self.path[:, :2]]
+        value = sum(float(self.cost[group]) for group in groups)
+        if groups and value < self.best * (1 - SLACK):
+            self.best, self.plan = value, self.planned(groups)
+        before, after, path = self.cut()
+        self.path = np.array([(first, last, before[first], after[last + 1]) for first, last in path])
+        self.place = 0
+        self.ended = bool(before[-1] >= self.best * (1 - SLACK))
 
     @property
     def cost(self) -> Floats:
@@ -199,7 +200,10 @@ class _Search:
                 return
             if np.isfinite(plan[0]):
                 self.solved[first, last] = True
-                self.extra[first, last], self.found[first, last] = plan
+                self.extra[first, last] = plan[0]
+                row = np.full((1, self.found.shape[1]), self.sizes[-1])
+                row[0, :2], row[0, 2:2 + last - first] = (first, last), plan[1]
+                self.found = np.concatenate([self.found, row])
         if not self.solved[first, last]:
             self.solved[first, last], self.extra[first, last] = True, np.inf
 
@@ -247,11 +251,11 @@ class _Search:
                        before.memory + self.sizes[size] * self.problem.tiles[q],
                        before.extra + again * self.problem.weights[q], rows, size)
 
-    def plan(self, path: list[tuple[int, int]]) -> Ints:
+    def planned(self, path: list[tuple[int, int]]) -> Ints:
         """Return the strategy ``(1, N + 1)`` of groups that are known."""
-        found = self.problem.unfused
-        for group in path:
-            found[0, group[0]:group[1]] = self.found.get(group, self.sizes[-1])
+        found, known = self.problem.unfused, {(row[0], row[1]): np.array(row[2:]) for row in self.found.tolist()}
+        for first, last in path:
+            found[0, first:last] = known[first, last][:last - first] if (first, last) in known else self.sizes[-1]
         return found
 
 

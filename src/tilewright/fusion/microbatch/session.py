@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Protocol
 
-from tilewright.base import InputError, Registry
+from tilewright.base import InputError, Registry, digest
 from tilewright.fusion.microbatch.costs import MEMORY, bound_of, figures, scores
 from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
 from tilewright.jobs import Observer, Stop
@@ -87,7 +88,7 @@ class Fused:
 
 def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | None = None,  # noqa: PLR0913
          seconds: float | None = None, seed: int = 0, options: Options | None = None, threads: int = 1,
-         told: Observer | None = None, stop: Stop | None = None) -> Fused:
+         checkpoint: Path | None = None, told: Observer | None = None, stop: Stop | None = None) -> Fused:
     """Look for a good strategy; the same seed and samples find the same one, on any number of threads.
 
     Parameters
@@ -96,6 +97,8 @@ def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | No
         Strategies scored, and time, at most; 2,000 strategies where neither is given. Ends sooner at a proven optimum.
     options
         The mapper's own.
+    checkpoint
+        File that keeps the run, every few seconds and at its end, and takes it up.
     told
         Shown after each step where it stands.
     stop
@@ -104,7 +107,8 @@ def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | No
     Raises
     ------
     InputError
-        If the mapper or an option is unknown, its extra is not installed, or a budget is not positive.
+        If the mapper or an option is unknown, its extra is not installed, a budget is not positive, or the checkpoint
+        is of another run.
     """
     for name, given in (("samples", samples), ("seconds", seconds)):
         if given is not None and not given > 0:
@@ -113,10 +117,9 @@ def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | No
     session = FusionSession(problem, SAMPLES if samples is None and seconds is None else samples, seconds, seed,
                             threads=threads, stop=stop)
     search = make(session, options or {})
-    while not session.over:
-        search.step()
-        if told is not None:
-            told(session.standing(f"best {session.value:.6g}, bound {session.least:.6g}:"))
+    session.run(search, told, checkpoint, {
+        "problem": digest(problem), "mapper": mapper, "seed": str(seed), "plan": repr((samples, seconds)),
+        "options": repr(sorted((options or {}).items()))})
     found = session.value < OVER
     strategy = session.best if found else problem.unfused
     score = session.value if found else float(scores(problem, problem.unfused)[0])
