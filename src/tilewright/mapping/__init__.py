@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         tree_violations,
     )
     from tilewright.mapping.fused_networks import fused_group
-    from tilewright.mapping.fused_turns import FusedTree, HeldWords, Turns, needed
+    from tilewright.mapping.fused_turns import FusedTree, HeldWords, Turns, first_needed
     from tilewright.mapping.kept_spaces import KeptSets
     from tilewright.mapping.legality import Violation, is_legal, repair, smallest_mapping, violations
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
@@ -145,6 +145,7 @@ __all__ = [
     "dump_space",
     "effective_pairs",
     "extents_at",
+    "first_needed",
     "flexible_machine",
     "flexible_spaces",
     "flexible_within",
@@ -165,7 +166,6 @@ __all__ = [
     "load_fused",
     "load_mapping",
     "load_space",
-    "needed",
     "nest_rows",
     "numbered_groups",
     "operations_of",

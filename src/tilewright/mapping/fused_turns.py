@@ -17,7 +17,7 @@ from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping.fit import kept_tensors
 from tilewright.mapping.fused import FusedGroup, FusedLeaf, FusedLink, FusedMapping, FusedNode, HeldTensor, SharedLoop
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-from tilewright.workload import Digit, Operator
+from tilewright.workload import AxisLink, Digit, Operator
 
 Integers = NDArray[np.int64]
 Steps = tuple[tuple[str, int], ...]
@@ -71,6 +71,16 @@ def needed(link: FusedLink, sizes: dict[str, int], readers: Turns) -> Turns:
             last += digit.stride * ends[digit.stride >= 0]
         low[name], end[name] = np.clip(first, 0, sizes[name]), np.clip(last + 1, 0, sizes[name])
     return Turns(low, end)
+
+
+def first_needed(axis: AxisLink, size: int, extents: dict[str, int]) -> int:
+    """Return how many places of a producer's dimension a reader's first turn needs; `needed` for one box at zero."""
+    first = last = axis.offset
+    for digit in axis.digits:
+        high = (extents[str(digit.axis)] - 1) // digit.divisor
+        most = digit.stride * min(high, digit.extent - 1)
+        first, last = first + min(0, most), last + max(0, most)
+    return max(0, min(last + 1, size) - max(first, 0))
 
 
 def _digit_ends(digit: Digit, first: Integers, last: Integers) -> tuple[Integers, Integers]:
@@ -250,7 +260,8 @@ class FusedTree:
                       for loop, inside in zip(node.loops, self.carried(node)[name], strict=True) if inside is not None]
         for at in reversed(range(len(found))):
             node, loop = found[at]
-            found[at] = node, replace(loop, step=own.pop(loop.dimension, loop.step))
+            if loop.dimension in own:
+                found[at] = node, replace(loop, step=own.pop(loop.dimension))
         path = self._paths[name]
         nodes = path if down_to is None else path[:path.index(down_to) + 1]
         return tuple(loop for node, loop in found if node in nodes)

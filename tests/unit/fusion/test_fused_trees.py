@@ -23,7 +23,6 @@ from tilewright.cost.reference import walk_fused
 from tilewright.fusion.trees import (
     FusionPlan,
     GroupLimits,
-    GroupPlan,
     NestEffort,
     PlannedGroup,
     TreeCost,
@@ -49,11 +48,22 @@ from tilewright.mapping import (
     Loop,
     Mapping,
     SharedLoop,
+    first_needed,
     fused_rooms,
     fused_violations,
     operations_of,
 )
-from tilewright.workload import Graph, MacNode, VectorOperator, convolution, matmul, tensor_graph, zoo
+from tilewright.workload import (
+    AxisLink,
+    Digit,
+    Graph,
+    MacNode,
+    VectorOperator,
+    convolution,
+    matmul,
+    tensor_graph,
+    zoo,
+)
 
 ALL = ("inputs", "weights", "outputs")
 GOALS = ("latency", "energy", "edp", "dram")
@@ -155,7 +165,7 @@ def test_the_leading_shapes_are_those_of_all_that_there_are(capacity, monkeypatc
     group, kept = problem(graph=convolutions()).group(("c0", "c1")), 3
     found = shapes(group, machine(capacity), kept)
     monkeypatch.setattr(trees_shapes, "_leading", lambda ways, most, below: sorted(
-        (way.shape(held, moved) for way in ways for moved, held in (way.figures(False),) if moved < below),
+        (way.shape(held, moved) for way in ways for moved, held in (way.figures(),) if moved < below),
         key=lambda shape: (shape.estimate_bytes, shape.turns))[:most])
     every = shapes(group, machine(capacity), kept)
     assert every and [str(one.tree.mapping) for one in found] == [str(one.tree.mapping) for one in every]
@@ -164,6 +174,16 @@ def test_the_leading_shapes_are_those_of_all_that_there_are(capacity, monkeypatc
         rooms = fused_rooms(FusedTree(group, shape.tree.mapping), machine(capacity))
         assert shape.held_bytes == max(sum(size for name, size in room.bytes_by_tensor if name == "c0")
                                        for (memory, _), some in rooms.items() if memory == "SG" for room in some)
+
+
+def test_a_first_turn_needs_what_its_places_touch():
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        axis = AxisLink(tuple(Digit(name, int(rng.choice([-2, 1, 3])), *rng.integers(1, 5, 2).tolist())
+                              for name in ("A", "B")), int(rng.integers(-4, 5)))
+        size, extents = int(rng.integers(1, 12)), dict(zip("AB", rng.integers(1, 7, 2).tolist(), strict=True))
+        touched = [axis.at({"A": a, "B": b}) for a in range(extents["A"]) for b in range(extents["B"])]
+        assert first_needed(axis, size, extents) == max(0, min(max(touched) + 1, size) - max(min(touched), 0))
 
 
 def residual():
@@ -201,8 +221,8 @@ def test_joins_are_the_best_of_all_partitions():
     groups = {group for some in steps.groups.values() for group in some}
     for _ in range(10):
         costs = {group: int(rng.integers(1, 40)) * len(group) for group in groups}
-        chosen, exact = best_join(steps, {group: [GroupPlan(None, TreeCost(cost))] for group, cost in costs.items()},
-                                  "latency", TreeCost(5))
+        chosen, exact = best_join(steps, {group: [TreeCost(cost)] for group, cost in costs.items()}, "latency",
+                                  TreeCost(5))
         assert steps.whole and exact and 5 + sum(costs[group] for group, _ in chosen) == brute(units, costs, 5)
 
 
@@ -223,16 +243,15 @@ def test_nests_let_pass_what_a_memory_makes_dear_and_begin_from_layers_alone():
 def test_products_of_cycles_and_energy_keep_what_sums_would_drop():
     units = [FusableUnit((str(at),), frozenset(range(at)), True, True) for at in range(2)]
     steps = steps_through(units, GroupLimits(1, 1))
-    plans = {(0,): [GroupPlan(None, TreeCost(1, 100.0)), GroupPlan(None, TreeCost(10, 11.0))],
-             (1,): [GroupPlan(None, TreeCost(1, 1.0))]}
+    plans = {(0,): [TreeCost(1, 100.0), TreeCost(10, 11.0)], (1,): [TreeCost(1, 1.0)]}
     chosen, exact = best_join(steps, plans, "edp", TreeCost(100, 0.0))
-    assert exact and chosen[0][1].cost == TreeCost(10, 11.0)
+    assert exact and chosen == [((0,), 1), ((1,), 0)]
 
 
 def test_products_that_were_thinned_are_not_told_as_exact(monkeypatch):
     units = [FusableUnit((str(at),), frozenset(range(at)), True, True) for at in range(2)]
     steps = steps_through(units, GroupLimits(1, 1))
-    points = [GroupPlan(None, TreeCost(at, 100.0 - at)) for at in range(1, 9)]
+    points = [TreeCost(at, 100.0 - at) for at in range(1, 9)]
     for most, known in ((8, True), (7, False)):
         monkeypatch.setattr("tilewright.fusion.trees.joining.MOST_POINTS", most)
         assert best_join(steps, {(0,): points, (1,): points[:1]}, "edp", TreeCost(0))[1] is known

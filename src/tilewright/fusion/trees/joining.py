@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.fusion.trees.groups import GroupPlan
 from tilewright.fusion.trees.network import FusableUnit, TreeCost, TreeGoal
 
 MOST_STATES = 4000
@@ -97,22 +96,22 @@ def _connected(units: Sequence[FusableUnit], group: Places) -> bool:
 
 @dataclass(frozen=True)
 class _Reached:
-    """One way to reach a state: what it costs, and the group that was last."""
+    """One way to reach a state: what it costs, the group that was last, and which of its plans."""
 
     cost: TreeCost
     before: "_Reached | None" = None
     group: Places = ()
-    plan: GroupPlan | None = None
+    plan: int = 0
 
 
-def best_join(steps: Steps, plans: Mapping[Places, Sequence[GroupPlan]], goal: TreeGoal,
-              begin: TreeCost) -> tuple[list[tuple[Places, GroupPlan]], bool]:
-    """Return the groups of the best plan and how each runs, in their order, and whether none given makes a better one.
+def best_join(steps: Steps, plans: Mapping[Places, Sequence[TreeCost]], goal: TreeGoal,
+              begin: TreeCost) -> tuple[list[tuple[Places, int]], bool]:
+    """Return the groups of the best plan and which plan each has, in their order, and whether none makes a better one.
 
     Parameters
     ----------
     plans
-        Of each group what may be chosen; ``cost`` less what the group makes needless elsewhere.
+        Of each group what the plans cost that may be chosen, less what the group makes needless elsewhere.
     begin
         What every plan takes besides.
     """
@@ -126,11 +125,12 @@ def best_join(steps: Steps, plans: Mapping[Places, Sequence[GroupPlan]], goal: T
         for group in groups:
             after = state | sum(1 << place for place in group)
             reached.setdefault(after, []).extend(
-                _Reached(way.cost + plan.cost, way, group, plan) for way in ways for plan in plans.get(group, ()))
+                _Reached(way.cost + cost, way, group, at) for way in ways
+                for at, cost in enumerate(plans.get(group, ())))
     (ends,) = reached.values()
     end: _Reached | None = min(ends, key=lambda way: way.cost.value(goal))
-    found = list[tuple[Places, GroupPlan]]()
-    while end is not None and end.plan is not None:
+    found = list[tuple[Places, int]]()
+    while end is not None and end.group:
         found.append((end.group, end.plan))
         end = end.before
     return found[::-1], exact

@@ -21,6 +21,7 @@ from tilewright.mapping import (
     MapSpace,
     operations_of,
     tile_bytes,
+    violations,
 )
 from tilewright.search import Start, Watch, search
 from tilewright.workload import Operator
@@ -55,23 +56,40 @@ class NestSearch:
         """Return loops of its own for an operator of a shape: the best by the objective in all the room that is left.
 
         And in the share of it that the tiles of its turns have of those of all operators: so much each can keep there.
+        Where the best is no larger than that, there is none else.
         """
         tiles = {each.name: _outside(shape.tree, each, self.accelerator) for each in shape.tree.group.operators}
         part, found = tiles[operator.name] / max(1.0, sum(tiles.values())), list[Mapping]()
         for share in dict.fromkeys((1.0, part)):
+            if found and all(wrong.kind != "capacity" for wrong in violations(
+                    found[0], operator, self._machine(shape, operator, part))):
+                break
             nest = self._searched(shape, operator, share)
             if nest is not None and nest not in found:
                 found.append(nest)
-        return found
+        steps = self._steps(shape, operator)
+        return [self._own(nest, steps) for nest in found]
+
+    def _machine(self, shape: TreeShape, operator: Operator, share: float) -> Accelerator:
+        homes = homes_of(shape.tree, operator, self.accelerator)
+        return _with_room(self.accelerator, operator, homes, shape, share)
+
+    @staticmethod
+    def _steps(shape: TreeShape, operator: Operator) -> dict[str, int]:
+        """Return the steps of the shared loops that cut a dimension of an operator."""
+        return {loop.dimension: loop.step for loop in shape.tree.shared(operator.name)
+                if loop.step < operator.sizes[loop.dimension]}
+
+    def _own(self, nest: Mapping, steps: dict[str, int]) -> Mapping:
+        """Return a nest without the shared loops."""
+        outer = self.accelerator.memories[0].name
+        return Mapping(tuple(LevelLoops(
+            entry.level, tuple(loop for loop in entry.loops if entry.level != outer or loop.dimension not in steps),
+            entry.keeps) for entry in nest.levels))
 
     def _searched(self, shape: TreeShape, operator: Operator, share: float) -> Mapping | None:
-        tree = shape.tree
-        homes = homes_of(tree, operator, self.accelerator)
-        steps: dict[str, int] = {}
-        for loop in tree.shared(operator.name):
-            if loop.step < operator.sizes[loop.dimension]:
-                steps[loop.dimension] = loop.step
-        machine = _with_room(self.accelerator, operator, homes, shape, share)
+        homes, steps = homes_of(shape.tree, operator, self.accelerator), self._steps(shape, operator)
+        machine = self._machine(shape, operator, share)
         key = digest((operator.signature, steps, sorted(homes.items()), machine.level(shape.memory)))
         if key not in self.known:
             self.known[key] = self._found(operator, machine, homes, steps)
@@ -93,11 +111,7 @@ class NestSearch:
         except InputError:
             return None
         self.scored += result.samples
-        if result.mapping is None:
-            return None
-        return Mapping(tuple(LevelLoops(
-            entry.level, tuple(loop for loop in entry.loops if entry.level != outer or loop.dimension not in steps),
-            entry.keeps) for entry in result.mapping.levels))
+        return result.mapping
 
 
 def _outside(tree: FusedTree, operator: Operator, accelerator: Accelerator) -> float:

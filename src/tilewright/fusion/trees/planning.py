@@ -10,7 +10,7 @@ from tilewright.fusion.trees.groups import GroupPlan, plan_group
 from tilewright.fusion.trees.joining import GroupLimits, Places, Steps, best_join, steps_through
 from tilewright.fusion.trees.nests import METRIC, NestEffort, NestSearch
 from tilewright.fusion.trees.network import TreeCost, TreeProblem, summed_costs
-from tilewright.fusion.trees.plans import FusionPlan, joined_plan, numbered, renamed, single
+from tilewright.fusion.trees.plans import FusionPlan, Renamed, joined_plan, numbered, renamed, single
 from tilewright.jobs import Job, Keeper, Observer, Runner, Stop
 from tilewright.mapping import FusedGroup, FusedLeaf, KeptSets, MapSpace, dump_fused, load_fused
 from tilewright.search import search_network
@@ -59,12 +59,13 @@ class _Planner:
         alone = self._alone()
         steps = steps_through(self.problem.units, self.asked.limits)
         plans = self._grouped(steps, alone)
-        joined = {places: [GroupPlan(plan.mapping, plan.cost + self.problem.moved_inside(
-            self.problem.names(places)).times(-1)) for plan in found] for places, found in plans.items()}
-        joined |= {(at,): [plan] for at, plan in enumerate(alone)}
+        joined: dict[Places, list[TreeCost]] = {(at,): [plan.cost] for at, plan in enumerate(alone)}
+        for places, (kept, _) in plans.items():
+            saved = self.problem.moved_inside(self.problem.names(places)).times(-1)
+            joined[places] = [TreeCost(**each["cost"]) + saved for each in kept]
         chosen, exact = best_join(steps, joined, self.problem.goal, self.problem.work_cost(self.problem.rest))
-        found = joined_plan(self.problem, [(places, _whole(plan, joined, plans, places)) for places, plan in chosen],
-                            alone, exact)
+        found = joined_plan(self.problem, [(places, self._whole(plans[places], at) if places in plans else None)
+                                           for places, at in chosen], alone, exact)
         return replace(found, unplanned=self.unplanned)
 
     def _alone(self) -> list[GroupPlan]:
@@ -72,14 +73,14 @@ class _Planner:
         nodes = {node.operator.signature: node.operator for node in self.problem.tensors.graph.mac_nodes}
         jobs: list[Job[Kept]] = [Job(self._key("layer", signature), self._layer, inputs=(operator,))
                 for signature, operator in nodes.items()]
-        found = dict(zip(nodes, (self._read(kept) for kept in self.runner.run(jobs)), strict=True))
-        self.nests.alone = {signature: plan.mapping.root.leaves[0].mapping for signature, (plan,) in found.items()}
+        found = dict(zip(nodes, (self._whole((kept, {}), 0) for kept in self.runner.run(jobs)), strict=True))
+        self.nests.alone = {signature: plan.mapping.root.leaves[0].mapping for signature, plan in found.items()}
         plans = []
         for unit in self.problem.units:
             node, first = self.problem.tensors.nodes[unit.names[0]], single(unit.names[0])
             cost = self.problem.work_cost(name for name in unit.names if name in self.problem.work)
             if isinstance(node, MacNode):
-                (plan,) = found[node.operator.signature]
+                plan = found[node.operator.signature]
                 first, cost = renamed(plan.mapping, {"op0": node.name}), cost + plan.cost.times(node.count)
             plans.append(GroupPlan(first, cost))
         return plans
@@ -88,9 +89,11 @@ class _Planner:
         return {"kind": kind, "goal": self.problem.goal, "machine": digest(self.problem.accelerator),
                 "asked": asdict(self.asked.effort), "samples": self.asked.alone_samples, "of": digest(what)}
 
-    def _read(self, kept: Kept) -> list[GroupPlan]:
-        return [GroupPlan(load_fused(each["tree"], self.problem.accelerator)[0], TreeCost(**each["cost"]))
-                for each in kept]
+    def _whole(self, plans: tuple[Kept, Renamed], at: int) -> GroupPlan:
+        """Return one of the plans that are kept of a group, by the names of its operators."""
+        kept, names = plans
+        (mapping,) = load_fused(kept[at]["tree"], self.problem.accelerator)
+        return GroupPlan(renamed(mapping, names) if names else mapping, TreeCost(**kept[at]["cost"]))
 
     def _layer(self, operator: Operator) -> Kept:
         machine = self.problem.accelerator
@@ -104,10 +107,10 @@ class _Planner:
         whole = TreeCost(cost.latency_cycles, cost.energy_pj, outermost_bytes(cost, operator, machine))
         return [_plain(GroupPlan(single("op0", FusedLeaf("op0", layer.result.mapping)), whole))]
 
-    def _grouped(self, steps: Steps, alone: list[GroupPlan]) -> dict[Places, list[GroupPlan]]:
+    def _grouped(self, steps: Steps, alone: list[GroupPlan]) -> dict[Places, tuple[Kept, Renamed]]:
         """Return the plans of every group of several units, as far as they were not stopped."""
         known, jobs = dict[str, int](), list[Job[Kept]]()
-        made = dict[Places, tuple[int, Mapping[str, str]]]()
+        made = dict[Places, tuple[int, Renamed]]()
         for places in sorted({group for groups in steps.groups.values() for group in groups if len(group) > 1}):
             try:
                 group, names = numbered(self.problem.group(self.problem.names(places)))
@@ -121,17 +124,10 @@ class _Planner:
             made[places] = known[key], names
         values = self.runner.part(jobs)
         self.unplanned = values.count(None)
-        return {places: [GroupPlan(renamed(plan.mapping, names), plan.cost) for plan in self._read(kept)]
-                for places, (at, names) in made.items() if (kept := values[at]) is not None}
+        return {places: (kept, names) for places, (at, names) in made.items() if (kept := values[at]) is not None}
 
     def _group(self, group: FusedGroup, alone: TreeCost) -> Kept:
         return [_plain(plan) for plan in plan_group(group, self.problem.accelerator, self.nests, alone)]
-
-
-def _whole(plan: GroupPlan, joined: Mapping[Places, list[GroupPlan]], plans: Mapping[Places, list[GroupPlan]],
-           places: Places) -> GroupPlan | None:
-    """Return a chosen plan with the cost that is its own."""
-    return plans[places][joined[places].index(plan)] if places in plans else None
 
 
 def _plain(plan: GroupPlan) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from itertools import permutations
 from math import inf, prod
 from typing import Literal
 
-import numpy as np
-
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import (
     FusedGroup,
@@ -24,9 +22,8 @@ from tilewright.mapping import (
     HeldTensor,
     HeldWords,
     SharedLoop,
-    Turns,
+    first_needed,
     held_bytes,
-    needed,
     operations_of,
     partition_of,
     tile_bytes,
@@ -37,6 +34,8 @@ STEPS = 8
 """Steps tried of one loop, from one to half of the dimension."""
 PAIRED = 3
 """Steps tried of each of two loops."""
+KNOWN = 2
+"""All that a shape holds is known."""
 
 
 @dataclass(frozen=True)
@@ -88,20 +87,20 @@ def shapes(group: FusedGroup, accelerator: Accelerator, most: int, below: float 
 def _leading(ways: "list[_Shaped]", most: int, below: float) -> list[TreeShape]:
     """Return the shapes that move the fewest bytes, and of those take the fewest turns, best first.
 
-    What they hold is found only of those that are among them by the least that they may hold.
+    What they hold is found only of those that are among them by less: as if it were nothing, then the least it may be.
     """
-    waiting = [(moved, way.looped.count, at, -1.0) for at, way in enumerate(ways)
-               if (moved := way.figures(True)[0]) < below]
+    waiting = [(moved, way.looped.count, at, 0, 0.0) for at, way in enumerate(ways)
+               if (moved := way.figures(0)[0]) < below]
     heapify(waiting)
     found = list[TreeShape]()
     while waiting and len(found) < most:
-        moved, turns, at, held = heappop(waiting)
-        if held >= 0:
+        moved, turns, at, known, held = heappop(waiting)
+        if known == KNOWN:
             found.append(ways[at].shape(held, moved))
             continue
-        moved, held = ways[at].figures(False)
+        moved, held = ways[at].figures(known + 1)
         if moved < below:
-            heappush(waiting, (moved, turns, at, held))
+            heappush(waiting, (moved, turns, at, known + 1, held))
     return found
 
 
@@ -185,10 +184,9 @@ class _Looped:
                 continue
             words = [prod(self.turns[operator.name][1][name] for name in axes)]
             for link in links:
-                extents = self.turns[link.reader][1]
-                box = needed(link, operator.sizes, Turns({name: np.zeros(1, np.int64) for name in extents}, {
-                    name: np.array([extent]) for name, extent in extents.items()}))
-                words.append(prod(max(0, int(box.extents(name)[0])) for name in axes))
+                box = dict(operator.sizes)
+                box |= {name: first_needed(axis, box[name], self.turns[link.reader][1]) for name, axis in link.axes}
+                words.append(prod(box[name] for name in axes))
             found[operator.name] = HeldWords(max(words), 0)
         return found
 
@@ -228,13 +226,13 @@ class _Shaped:
     memory: Memory
     copies: Literal[1, 2]
 
-    def figures(self, least: bool) -> tuple[float, float]:
+    def figures(self, known: int = KNOWN) -> tuple[float, float]:
         """Return about how many bytes of the outermost memory it moves, and the bytes it holds; infinite without room.
 
-        The least that both may be follows from the least that it holds.
+        By what is ``known``: nothing of what it holds (0), the least that it may hold (1), all.
         """
         tree, rooms, held = self.looped.tree, self.memory.rooms, dict[str | None, list[float]]()
-        for name, words in (self.looped.least if least else tree.held_words).items():
+        for name, words in (tree.held_words if known == KNOWN else self.looped.least if known else {}).items():
             part = partition_of(self.memory, tree.group.operator(name).output)
             taken = held_bytes(tree, name, words, self.looped.accelerator)
             held[part] = [one * self.copies + other for one, other in zip(
