@@ -50,7 +50,6 @@ class NestSearch:
         self.accelerator, self.goal, self.effort = accelerator, goal, effort
         self.alone: dict[object, Mapping] = {}
         self.known: dict[str, Mapping | None] = {}
-        self.scored = 0
 
     def own(self, shape: TreeShape, operator: Operator) -> list[Mapping]:
         """Return loops of its own for an operator of a shape: the best by the objective in all the room that is left.
@@ -105,13 +104,11 @@ class NestSearch:
         try:
             kept = KeptSets(MapSpace(operator, machine, constraints=rules))
             space = kept.space if alone is None else kept[kept.number_of(alone)]
-            result = search(operator, machine, objective=METRIC[self.goal], budget=self.effort.samples,
-                            seed=self.effort.seed, space=space, watch=Watch(threads=1),
-                            start=None if alone is None else Start.of(alone, operator))
+            return search(operator, machine, objective=METRIC[self.goal], budget=self.effort.samples,
+                          seed=self.effort.seed, space=space, watch=Watch(threads=1),
+                          start=None if alone is None else Start.of(alone, operator)).mapping
         except InputError:
             return None
-        self.scored += result.samples
-        return result.mapping
 
 
 def _outside(tree: FusedTree, operator: Operator, accelerator: Accelerator) -> float:
