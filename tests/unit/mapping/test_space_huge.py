@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.base import InputError
-from tilewright.hardware import Fanout, preset
+from tilewright.hardware import Accelerator, Fanout, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
 from tilewright.mapping.spaces.counting import chains, estimates
 from tilewright.workload import matmul
@@ -35,6 +35,14 @@ def test_any_size_is_counted_or_estimated_at_once(tiling, sizes):
     assert size.mappings > 0
     assert size.error < 0.05
     assert time.process_time() - start < 10  # measured: below 2
+
+
+def test_spaces_of_twelve_memories_are_estimated():
+    dram, *_ = preset("eyeriss").memories
+    machine = Accelerator("deep", tuple(replace(dram, name=f"L{place}") for place in range(12)))
+    size = MapSpace(matmul("big", 10**9, 10**9, 10**9), machine).size()
+    assert not size.exact and 10**280 < size.mappings < 10**290
+    assert size.error < 0.05
 
 
 @pytest.mark.parametrize("tiling", ["imperfect", "ruby", "ruby-t", "ruby-s"])

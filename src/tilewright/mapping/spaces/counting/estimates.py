@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 RUNS = 8
 DRAWS = 1 << 17
-"""Chains drawn of one dimension in one run, of all sets of slots where it may loop together; and of each at least."""
+"""Chains drawn of one dimension in one run, of all kinds of sets of slots where it may loop; and of each at least."""
 LEAST_DRAWS = 512
 FEW_COUNTS = 4096
 """Most counts of a slot without remainders that are drawn blindly, those that leave one weighing nothing."""
@@ -62,7 +62,7 @@ def estimated_size(space: SpaceArrays, patterns: list[Patterns], seed: int = 0) 
         nodes = None if tables.empty else tables.nodes()
         found.append(0.0 if nodes is None else float(tables.futures(nodes)[0][0] @ nodes.weights))
     mean = float(np.mean(found))
-    error = float(np.std(found, ddof=1)) / sqrt(RUNS) / mean if mean else 0.0
+    error = float(np.std(np.array(found) / mean, ddof=1)) / sqrt(RUNS) if mean else 0.0
     return SpaceSize(round(mean), exact=False, error=error)
 
 
@@ -74,26 +74,48 @@ class ChainSampler:
         self.size, self.slots = int(space.sizes[d]), len(space.slots)
         self.memories = [s for s in range(self.slots) if s not in lanes.sides]
         self.bounds = [count_bounds(space, s, d) for s in range(self.slots)]
+        self.equal = [s > 0 and self._equal(s) for s in range(self.slots)]
 
     def splits(self, rng: Generator) -> Splits:
         """Return estimates of how often the dimension splits in which way."""
         able = [((True,) if least > 1 else (False,)) if least > 1 or most < 2 else (False, True)
                 for least, most in self.bounds]
-        patterns = [loops for loops in product(*able) if any(loops)]
+        patterns: dict[tuple[int, ...], list[tuple[bool, ...]]] = {}
+        for loops in product(*able):
+            if any(loops):
+                patterns.setdefault(self._alike(loops), []).append(loops)
         count = max(LEAST_DRAWS, DRAWS // max(1, len(patterns)))
         codes, masks, weights = [], [], []
-        for loops in patterns:
-            walk = self._walk(rng, loops, count)
+        for alike in patterns.values():
+            walk = self._walk(rng, alike[0], count)
             good = walk.weights > 0
             known, place = np.unique(walk.codes[good], return_inverse=True)
-            codes.append(known)
-            weights.append(np.bincount(place, walk.weights[good], len(known)) / count)
-            masks.append(np.full(len(known), sum(1 << t for t, s in enumerate(self.memories) if loops[s])))
+            found = np.bincount(place, walk.weights[good], len(known)) / count
+            for loops in alike:
+                codes.append(known)
+                weights.append(found)
+                masks.append(np.full(len(known), sum(1 << t for t, s in enumerate(self.memories) if loops[s])))
         known, place = np.unique(np.concatenate([self.lanes.first[:0], *codes]), return_inverse=True)
         ways = np.zeros((len(known), 1 << len(self.memories)))
         if patterns:
             np.add.at(ways, (place, np.concatenate(masks)), np.concatenate(weights))
         return Splits(known, ways)
+
+    def _alike(self, loops: tuple[bool, ...]) -> tuple[int, ...]:
+        """Return what sets of slots with as many chains have in common: how many loop in each run of equal memories."""
+        found = [0]
+        for s, some in enumerate(loops):
+            if s and not self.equal[s]:
+                found.append(0)
+            found[-1] += some
+        return tuple(found)
+
+    def _equal(self, s: int) -> bool:
+        """Whether loops at slot ``s`` may as well be at the one outside it: both memories whose rules are the same."""
+        both, bands = [s - 1, s], self.space.bands
+        free = bands.tile_least[both, self.d].max() <= 1 and bands.tile_most[both, self.d].min() >= self.size
+        return bool(free) and {*both} <= {*self.memories} and self.bounds[s - 1] == self.bounds[s] and (
+            self.space.slots[s - 1, EXACT] == self.space.slots[s, EXACT])
 
     def _walk(self, rng: Generator, loops: tuple[bool, ...], count: int) -> Walk:
         """Return chains that loop at exactly these slots."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from math import ceil, comb, prod
 from typing import Any, NamedTuple
 
@@ -72,13 +71,21 @@ class Links(NamedTuple):
 class Nodes(NamedTuple):
     """A sum of products instead of the numbers of orders.
 
-    ``weights`` ``(x)`` are of the products, ``factors`` ``(x, m)`` for each dimension those of every mask of memories
-    where it loops. ``prime`` 0 stands for real numbers.
+    ``weights`` ``(x)`` are of the products. ``factors`` have by dimension and memory ``(x_t, 2)`` what it counts there
+    where it does not loop and where it does: products take one row of each memory, those of the last memory change
+    fastest. ``prime`` 0 stands for real numbers.
     """
 
     weights: Numbers
-    factors: list[Numbers]
+    factors: list[list[Numbers]]
     prime: int
+
+    def of(self, place: int, nodes: NDArray[np.intp]) -> Numbers:
+        """Return ``(n, m)`` the factors of products for the dimension at ``place``, by the mask of where it loops."""
+        found, factors = np.ones((len(nodes), 1)), self.factors[place]
+        for one, rows in zip(factors, np.unravel_index(nodes, [len(one) for one in factors]), strict=True):
+            found = (one[rows][:, :, None] * found[:, None, :]).reshape(len(nodes), -1)
+        return found
 
 
 class SpaceTables:
@@ -183,28 +190,22 @@ class SpaceTables:
         if prod(map(len, slots)) > MOST_NODES or self.work > MOST_STEPS:
             raise TooLarge
         kind: Any = np.int64 if prime else np.float64
-        masks = np.arange(1 << len(slots))
-        chosen = list(product(*slots))
-        total: Numbers = np.ones(len(chosen), dtype=kind)
-        factors: list[Numbers] = [np.ones((len(chosen), len(masks)), dtype=kind) for _ in self.dims]
-        for t in range(len(slots)):
-            total = _modulo(total * np.array([node[t][0] for node in chosen], dtype=kind), prime)
-            for i in range(len(self.dims)):
-                values = np.array([(node[t][1][i], node[t][2][i]) for node in chosen], dtype=kind)
-                factors[i] = _modulo(factors[i] * values[:, masks >> t & 1], prime)
+        total: Numbers = np.ones(1, dtype=kind)
+        for some in slots:
+            total = _modulo(np.outer(total, np.array([node[0] for node in some], dtype=kind)).reshape(-1), prime)
+        factors = [[np.array([(node[1][i], node[2][i]) for node in some], dtype=kind) for some in slots]
+                   for i in range(len(self.dims))]
         return Nodes(total, factors, prime)
 
-    def weigh(self, place: int, ways: Numbers, nodes: Nodes) -> Numbers:
+    @staticmethod
+    def weigh(place: int, ways: Numbers, nodes: Nodes) -> Numbers:
         """Return ``(n, x)``: ``ways`` ``(n, m)`` of the dimension at ``place``, weighed by every node."""
-        factors = nodes.factors[place]
-        if not nodes.prime:
-            return np.asarray(ways @ factors.T)
-        total: Numbers = np.zeros((len(ways), len(factors)), dtype=np.int64)
-        for mask in range(ways.shape[1]):
-            column = ways[:, mask] % nodes.prime
-            if column.any():
-                total = _modulo(total + column[:, None] * factors[None, :, mask], nodes.prime)
-        return total
+        found: Numbers = _modulo(ways, nodes.prime)[:, :, None]
+        for factors in nodes.factors[place]:  # the lowest bit of masks is the first memory's
+            rested, looped = (found[:, bit::2, :, None] * factors[:, bit] for bit in range(2))
+            found = _modulo(_modulo(rested, nodes.prime) + _modulo(looped, nodes.prime), nodes.prime)
+            found = found.reshape(*found.shape[:2], -1)
+        return found[:, 0]
 
     def futures(self, nodes: Nodes) -> list[Numbers]:
         """Return for every dimension ``(r, x)``: the ways to go on from each state before it, by node."""

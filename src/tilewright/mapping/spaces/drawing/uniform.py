@@ -112,7 +112,7 @@ class TableDraws:
 
     def _masks(self, rng: Generator, place: int, node: Index, split: Index) -> Index:
         """Return at which memories the dimension at ``place`` loops in every draw."""
-        odds = self.tables.splits[place].ways[split] * self.nodes.factors[place][node]
+        odds = self.tables.splits[place].ways[split] * self.nodes.of(place, node)
         zeros = np.zeros(len(node), dtype=np.intp)
         return choose(rng, totals(odds), np.arange(len(node)), zeros, zeros + odds.shape[1])
 
