@@ -98,7 +98,7 @@ TINY = {
     **{f"spm-fig4.{at}": {"graphs": 6} for at in (2, 3)},
     "spm-fig5.4": {"kilobytes": 32, "networks": ("LeNet5", "Minerva")},
     "spm-fig5.5": {"sizes": (32,), "networks": ("LeNet5", "Minerva")},
-    "onsram-static": {"networks": ("lenet5", "alexnet")},
+    "onsram-static": {"networks": ("lenet5",)},
     "sagar-fig3": {},
     "sagar-fig7": {},
     "sagar-fig11": {},
