@@ -216,8 +216,19 @@ def _place(asked: ResidencyOptions) -> Path | None:
 
 def _beats(known: PlanRecord, record: PlanRecord) -> bool:
     """Whether a plan of the same problem, perhaps in another order, is no worse than one that was found."""
-    same = [(one.objective, one.pads, one.tensors, set(one.steps)) for one in (known, record)]
+    same = [(one.objective, () if one.objective == ("peak",) else one.pads, one.tensors, set(one.steps))
+            for one in (known, record)]
     return same[0] == same[1] and known.score <= record.score and not verify(known)
+
+
+def _or_known(asked: ResidencyOptions, record: PlanRecord) -> PlanRecord:
+    """Return the plan in the folder of the run in place of one that is no better, with the better bound of both."""
+    place = _place(asked)
+    if place is None or not place.is_file() or not _beats(known := read_plan(read_text(place), place.name), record):
+        return record
+    bound, bounds = max((known.bound, known.bounds), (record.bound, record.bounds), key=lambda one: one[0])
+    bound = min(bound, known.score)
+    return replace(known, bound=bound, bounds=bounds, proven=bound >= known.score * (1 - 1e-9))
 
 
 def _whole(posed: Callable[[], ResidencyProblem]) -> ResidencyProblem | None:
@@ -241,10 +252,10 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         problem, told = peak.problem, {**told, "assumptions": (
             *told["assumptions"], f"The least capacity of each scratchpad that spills nothing: {peak.capacity_bytes:,} "
             f"bytes; less than {peak.bound_bytes:,} is proven not to do.")}
-        return replace(plan_record(peak.search, {**told, "objective": metrics, "solver": "exact"}, (), asked.channels),
-                       score=peak.capacity_bytes, bound=peak.bound_bytes,
-                       proven=peak.capacity_bytes == peak.bound_bytes,
-                       bounds={"peak": peak.bound_bytes}, trace=())
+        record = plan_record(peak.search, {**told, "objective": metrics, "solver": "exact"}, (), asked.channels)
+        return _or_known(asked, replace(
+            record, score=peak.capacity_bytes, bound=peak.bound_bytes, proven=peak.capacity_bytes == peak.bound_bytes,
+            bounds={"peak": peak.bound_bytes}, trace=()))
     best: PlanRecord | None = None
     results = []
     orders, least = [problem], None
@@ -256,7 +267,7 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         began = time.perf_counter()
         terms = {**told, "objective": metrics, "solver": name}
         if metrics == ("edp",):
-            record = product_plan(problem, name, asked.seconds, stop.is_set, terms, asked.channels)
+            record = _or_known(asked, product_plan(problem, name, asked.seconds, stop.is_set, terms, asked.channels))
         else:
             record = min((plan_record(_search(asked, one, metrics, stop, name, whole), terms, (), asked.channels)
                           for one in orders), key=lambda one: one.score)

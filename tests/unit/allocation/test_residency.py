@@ -14,6 +14,7 @@ from tilewright.allocation import (
     RESIDENCY_METRICS,
     SOLVERS,
     Bus,
+    PeakPlan,
     PlanRecord,
     PlanSearch,
     Prices,
@@ -45,6 +46,7 @@ from tilewright.allocation import (
 from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.solvers import RULES
+from tilewright.api import residing
 from tilewright.base import InputError, has_extra
 from tilewright.workload import tensor_graph, zoo
 
@@ -479,3 +481,25 @@ def test_what_an_arena_holds_from_its_beginning_shares_no_place_and_tiles_have_n
     assert [one.offset for one in offline_plan(replace(found, residency=moved))] == [0, 8, -1, 16]
     with pytest.raises(InputError, match="without tiles"):
         offline_plan(replace(found, steps=(replace(steps[0], name="f #0"), steps[1])))
+
+
+def test_products_and_peaks_go_on_from_the_plan_in_the_folder(tmp_path, monkeypatch):
+    def asked(objective, solver, out=tmp_path):
+        return tw.allocate("lenet5", pads="3x40KB", oversize="cut", objective=objective, solver=solver, out=out)
+
+    best = asked("edp", "exact")
+    assert asked("edp", "naive", tmp_path / "other").record.score > best.record.score
+    again = asked("edp", "naive")
+    assert again.record.score == best.record.score and again.record.solver == "exact" and again.verify() == ()
+    assert again.bound <= again.record.score
+    least, real = asked("peak", "exact"), residing.least_capacity
+
+    def larger(problem, *told):
+        found = real(problem, *told)
+        wide = replace(found.problem, pads=tuple(
+            replace(pad, capacity_bytes=2 * pad.capacity_bytes) for pad in found.problem.pads))
+        return PeakPlan(wide, solved(wide), 2 * found.capacity_bytes, found.bound_bytes)
+
+    monkeypatch.setattr(residing, "least_capacity", larger)
+    assert asked("peak", "exact", tmp_path / "other").record.score == 2 * least.record.score
+    assert asked("peak", "exact").record.score == least.record.score
