@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilewright.allocation.addresses import addressed
+from tilewright.allocation.heuristics import naive
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import Prices, Stay, transfers_of
 from tilewright.base import Registry
 
-MOST_RETRIED = 200
-"""Stays of a plan up to which it is tried to hold single ones shorter, once addresses were found by cutting some."""
 AllocationSolver = Callable[["PlanSearch"], None]
 """Offers plans to a search, and raises its bound."""
 
@@ -65,26 +64,19 @@ class PlanSearch:
     def offer(self, name: str, stays: Sequence[Stay]) -> tuple[Stay, ...]:
         """Take a plan if it has addresses and is the best; return the stays that have none together.
 
-        What has no addresses is given them as it comes, some of it leaving for others (`OnlineRun`), or is held for
-        single operations, one tensor after the other, until all have some; the better of both is taken.
+        What has no addresses is given them as it comes, and some of it leaves for others (`OnlineRun`).
         """
-        trouble: tuple[Stay, ...] = ()
-        while True:
-            score = self.prices.score(transfers_of(self.problem, stays))
-            if self.score is not None and score >= self.score:
-                return trouble
-            if self.score is not None and self.left <= 0:
-                return trouble
-            places, conflict = addressed(self.problem, stays)
-            trouble = trouble or conflict
-            if places is not None:
-                self.take(name, stays, places)
-                return trouble
-            if conflict is trouble:
-                self._place_anew(name, stays)
-                if len(stays) > MOST_RETRIED and self.score is not None:
-                    return trouble
-            stays = self._without(stays, conflict)
+        score = self.prices.score(transfers_of(self.problem, stays))
+        if self.score is not None and (score >= self.score or self.left <= 0):
+            return ()
+        places, trouble = addressed(self.problem, stays)
+        if places is not None:
+            self.take(name, stays, places)
+        else:
+            self._place_anew(name, stays)
+            if self.score is None:
+                self.offer(name, naive(self.problem, self.prices))
+        return trouble
 
     def _place_anew(self, name: str, stays: Sequence[Stay]) -> None:
         """Take plans whose tensors get addresses as they come, and stay where they did in others as far as they can."""
@@ -103,21 +95,6 @@ class PlanSearch:
             self.trace.append((time.perf_counter() - self.began, score, name))
             if self.told is not None:
                 self.told(self)
-
-    def _without(self, stays: Sequence[Stay], conflict: Sequence[Stay]) -> list[Stay]:
-        """Hold the one of some stays for single uses that costs least for the bytes and steps it takes."""
-        def worth(stay: Stay) -> float:
-            uses = [at for at in self.problem.touches[stay.tensor] if stay.first <= at <= stay.last]
-            saved = sum(self.prices.again(stay.tensor, at) for at in uses[1:])
-            return saved / (self.problem.tensors[stay.tensor].size_bytes * (stay.last - stay.first + 1))
-
-        weakest = min((stay for stay in conflict if stay.first < stay.last), key=worth)
-        uses = [at for at in self.problem.touches[weakest.tensor] if weakest.first <= at <= weakest.last]
-        single = [Stay(weakest.tensor, weakest.pad, at, at, "load" if place else weakest.begins)
-                  for place, at in enumerate(uses)]
-        gone = weakest.tensor, weakest.last + 1  # what moved on from there is loaded instead
-        return [*(replace(stay, begins="load") if (stay.tensor, stay.first) == gone else stay
-                  for stay in stays if stay != weakest), *single]
 
 
 SOLVERS: Registry[AllocationSolver] = Registry("allocation solver")
