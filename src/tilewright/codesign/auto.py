@@ -12,9 +12,8 @@ from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
 from tilewright.codesign.screening import (
     HardwareBoxes,
     Places,
-    Screened,
+    bounds_at,
     grown,
-    layer_bounds_at,
     reaching,
     values_at,
 )
@@ -24,16 +23,18 @@ from tilewright.search import MapperOptions, Options, first_of_front, read_optio
 
 Machine = Mapping[Number, float]
 SPLITS = 24
-"""Boxes that are split at once."""
-FIRST_ROUNDS, LAST_ROUNDS, BETWEEN = 8, 10, 12
+"""Boxes that are split at once, and that the space is to begin with."""
+FIRST_ROUNDS, LAST_ROUNDS, BETWEEN = 3, 10, 12
 """Rounds of splitting before the first machine is mapped, and after the last one, at most; between them, where time is
 limited, one after so many rounds of breeding."""
 NEAR = 1.02, 1.1, 1.3
 """By which factors bounds of the first machines may be above the least."""
 FIRST_BREEDS = 2
 """Rounds of breeding for the first machines."""
-ROUNDS, FEWEST, LARGEST = 48, 2, 48
-"""Rounds of breeding that samples are shared among; and children of a layer, on the average, at least and at most."""
+ROUNDS, FEWEST_ROUNDS = 48, 16
+"""Rounds of breeding that samples are shared among; fewer where layers would have less than `FEW` children in each."""
+FEWEST, FEW, LARGEST = 2, 32, 48
+"""Children of a layer in a round, on the average: at least, if there are rounds enough, and at most."""
 FACTORS = 1.5, 1.2, 1.09, 1.04
 """By which a number is changed."""
 STEPS = 1.41, 1.19, 1.09, 2.0
@@ -71,6 +72,7 @@ class Auto:
         self.leading: list[list[int]] = [self.problem.plain_sets(layer) for layer in range(len(self.problem.layers))]
         """Kept sets of each layer that promise much."""
         self.sparing = int(session.problem.objective.endswith("area"))
+        self.low = np.array([one.place(self.problem.smallest[key]) for key, one in self.problem.space.ranges.items()])
         self.queue: list[tuple[float, Machine]] = []
         self.factor = 0
         self.offered: dict[tuple[float, ...], float] = {}
@@ -79,13 +81,13 @@ class Auto:
     def steps(self) -> Iterator[None]:
         """Work until the session is over, step by step."""
         session, layers = self.session, len(self.problem.layers)
-        self.boxes = HardwareBoxes.whole(self.problem)
+        self.boxes = HardwareBoxes.whole(self.problem, SPLITS)
         session.bound = self.boxes.least
         for _ in range(FIRST_ROUNDS):
             self._split()
         yield
-        share = LARGEST if session.left == np.inf else int(session.left // (2 * ROUNDS * layers))
-        self.children = min(max(share, FEWEST), LARGEST) * layers
+        share = int(min(session.left // (2 * layers), LARGEST * ROUNDS)) if session.left < np.inf else LARGEST * ROUNDS
+        self.children = max(share // ROUNDS, min(share // FEWEST_ROUNDS, FEW), FEWEST) * layers
         self.shares = np.full(layers, 1.0 / layers)
         targets = self._first_machines()
         self._lead(targets[0])
@@ -134,7 +136,7 @@ class Auto:
         boxes = self.boxes
         first = np.argsort(boxes.bound, kind="stable")[:128]
         places = np.unique(reaching(self.problem, boxes.low[first], boxes.high[first]), axis=0)
-        bounds, values = Screened(self.problem, places).bound, values_at(self.problem, places)
+        bounds, values = bounds_at(self.problem, places)[0], values_at(self.problem, places)
         roomy = np.log(np.column_stack(list(values.values()))).sum(axis=1)
         chosen = dict.fromkeys(int(np.where(bounds <= bounds.min() * near, roomy, -np.inf).argmax()) for near in NEAR)
         return [_row(values, at) for at in chosen]
@@ -212,8 +214,6 @@ class Auto:
             if self.session.over or self.problem.space.alone:
                 break
         self.stale = 0 if self.session.best is not before else self.stale + 1
-        if self.round in (3, ROUNDS // 4, ROUNDS // 2) or self.round % ROUNDS == 0:
-            self._share()
 
     def _offer(self, machine: Machine, found: Lookup, at: int) -> None:
         """Cost a machine with its mappings as the model does, and take note of it; each mapping is a sample."""
@@ -244,19 +244,18 @@ class Auto:
             rows.append(changed)
         rows += [part for factor in FACTORS for part in self._scaled(centre, factor)]
         changed = np.unique(np.concatenate(rows), axis=0)
-        low = np.array([one.place(problem.smallest[key]) for key, one in ranges.items()])
-        changed = np.maximum(changed, low)
-        found = [self._grown(changed, other, int(low[other])) for other in range(len(ranges))]
-        every = np.unique(np.concatenate([changed[self._within(changed)], *found]), axis=0)
+        changed = np.maximum(changed, self.low)
+        every = np.unique(np.concatenate([changed[self._within(changed)], self._grown(changed)]), axis=0)
         return values_at(problem, every)
 
-    def _grown(self, places: Places, at: int, low: int) -> Places:
-        """Return machines with one number as large as limits allow, without those over them at its least, ``low``."""
-        least = places.copy()
-        least[:, at] = low
-        least = least[self._within(least)]
-        most = len([*self.problem.space.ranges.values()][at]) - 1
-        return grown(self.problem, least, np.full(len(least), most), at)
+    def _grown(self, places: Places) -> Places:
+        """Return machines with each number in turn as large as limits allow, if they are within them at its least."""
+        at = np.repeat(np.arange(len(self.low)), len(places))
+        least, every = np.tile(places, (len(self.low), 1)), np.arange(len(at))
+        least[every, at] = self.low[at]
+        held = self._within(least)
+        most = np.array([len(one) - 1 for one in self.problem.space.ranges.values()])
+        return grown(self.problem, least[held], most[at[held]], at[held])
 
     def _within(self, places: Places) -> NDArray[np.bool_]:
         return np.broadcast_to(self.problem.budget.excess(values_at(self.problem, places)) <= 0, len(places))
@@ -279,6 +278,8 @@ class Auto:
         """Return what to breed for: the best machine, as roomy as may be, and a neighbour that was not bred for yet."""
         best = _row(self.around, int(self.order[0]))
         if self.problem.space.alone:
+            if self.round % (ROUNDS // 4) == 3:
+                self._fill(best, STEPS[0])
             return [best, best]
         for _ in range(len(STEPS)):
             if not self.queue:
@@ -293,24 +294,21 @@ class Auto:
     def _fill(self, best: Machine, factor: float) -> None:
         """Queue the machines with one number more or less by a factor or the least, and another as large as then fits.
 
-        Those are left out whose bound is not below the best score, and come first whose bound is least.
+        Those come first whose bound is least. Children are shared among layers by how far each is from its bound.
         """
         ranges = self.problem.space.ranges
         own = np.array([one.place(best[key]) for key, one in ranges.items()], dtype=np.int64)
-        low = np.array([one.place(self.problem.smallest[key]) for key, one in ranges.items()])
-        found = []
+        changed = np.tile(own, (3 * len(own), 1))
         for at, (key, one) in enumerate(ranges.items()):
-            changed = np.tile(own, (3, 1))
-            changed[:, at] = [*(max(one.place(value), low[at]) for value in (best[key] * factor, best[key] / factor)),
-                              low[at]]
-            changed = changed[changed[:, at] != own[at]]
-            found += [self._grown(changed, other, int(low[other])) for other in range(len(ranges)) if other != at]
-            found += [changed] * self.sparing
-        places = np.unique(np.concatenate([own[None][:0], *found, *self._scaled(best, factor)]), axis=0)
-        places = places[self._within(places)]
-        if len(places):
-            bounds, values = Screened(self.problem, places).bound, values_at(self.problem, places)
-            self.queue = [(float(bounds[at]), _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist()]
+            changed[3 * at:3 * at + 3, at] = [one.place(best[key] * factor), one.place(best[key] / factor), 0]
+        changed = np.maximum(changed, self.low)
+        changed = changed[(changed != own).any(axis=1)]
+        places = np.unique(np.concatenate([self._grown(changed), *[changed] * self.sparing,
+                                           *self._scaled(best, factor)]), axis=0)
+        places = np.concatenate([own[None], places[self._within(places) & (places != own).any(axis=1)]])
+        (bounds, layers), values = bounds_at(self.problem, places), values_at(self.problem, places)
+        self.queue = [(float(bounds[at]), _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist() if at]
+        self._share(layers.latency_cycles[:, 0], layers.energy_pj[:, 0])
 
     def _scaled(self, best: Machine, factor: float) -> list[Places]:
         """Return the machines with all numbers more or less by a factor, where it pays to take less than is allowed."""
@@ -318,13 +316,12 @@ class Auto:
         return [np.array([[max(one.place(best[key] * by), one.place(self.problem.smallest[key]))
                            for key, one in ranges.items()]]) for by in (factor, 1 / factor)] * self.sparing
 
-    def _share(self) -> None:
-        """Share children among layers by how far each is from its bound on the best machine."""
+    def _share(self, latency: Floats, energy: Floats) -> None:
+        """Share children among layers by how far each is from its bounds ``(l)`` in the best design."""
         best = self.session.nearest
         if best is None or best.fronts is None:
             return
         self._lead(best.chosen)
-        latency, energy = layer_bounds_at(self.problem, best.chosen)
         cycle, picojoule = self.worths[0]
         own = np.array([cycle * front.latency[at] + picojoule * front.energy[at]
                         for front, at in zip(best.fronts, best.choice, strict=True)])

@@ -125,11 +125,16 @@ class DesignProblem:
         """Whether energy counts in the objective or the limits."""
         return not self.objective.startswith("latency") or any(one.what == "power" for one in self.limits)
 
-    def bounds(self, hardware: HardwareBatch) -> list[BoundBatch]:
-        """Return what no mapping of each layer can beat on each row, whatever memories keep; energy where it counts."""
-        return [hardware_bounds(layer, hardware, self.space.accelerator, bypass=kept.open,
-                                perfect=self.tiling == "perfect", energy=self.priced)
-                for layer, kept in zip(self.layers, self.kept, strict=True)]
+    def bounds(self, hardware: HardwareBatch) -> BoundBatch:
+        """Return ``(l, b)`` each: what no mapping of a layer can beat on a row, whatever memories keep.
+
+        Energy where it counts.
+        """
+        found = [hardware_bounds(layer, hardware, self.space.accelerator, bypass=kept.open,
+                                 perfect=self.tiling == "perfect", energy=self.priced)
+                 for layer, kept in zip(self.layers, self.kept, strict=True)]
+        return BoundBatch(*(np.array([getattr(each, name) for each in found])
+                            for name in ("latency_cycles", "energy_pj", "edp")))
 
     @cached_property
     def budget(self) -> DesignBudget:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.limits import Floats, figures_of
 from tilewright.codesign.problem import DesignProblem, Figures
-from tilewright.cost import HardwareBatch, best_of_box
+from tilewright.cost import BoundBatch, HardwareBatch, best_of_box
 from tilewright.hardware import AREA, Fanout, Memory, Number
 
 Places = NDArray[np.int64]
@@ -33,9 +32,9 @@ class Elements:
     """Area of an element with what lies inside of all arrays, and of all else; both at least so much."""
 
 
-def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
+def bounds_of(problem: DesignProblem, found: BoundBatch, hardware: HardwareBatch, area_um2: Floats,
               elements: Elements | None = None) -> Floats:
-    """Return ``(b)``: what the objective is at least on each row, however layers are mapped.
+    """Return ``(b)``: what the objective is at least on each row, from what was ``found`` of its layers.
 
     With ``elements`` rows stand for boxes of machines with up to so many. A product of sums over layers is at least the
     product of the sums' bounds, and at least the square of the sum of the roots of each layer's product (by Cauchy and
@@ -43,9 +42,7 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
     latency: fewer take longer in the same proportion, but have other area beside them. Where the power is limited, the
     time is at least what the least energy takes at that power.
     """
-    found = problem.bounds(hardware)
-    latency, energy, edp = (np.array([getattr(each, name) for each in found])
-                            for name in ("latency_cycles", "energy_pj", "edp"))
+    latency, energy, edp = found.latency_cycles, found.energy_pj, found.edp
     if elements is not None:
         macs = np.array([[layer.macs] for layer in problem.layers])
         latency = np.maximum(latency, macs / elements.most)
@@ -68,12 +65,6 @@ def value_bound(problem: DesignProblem, figures: Figures, edp: Floats, area_um2:
         together = np.tensordot(problem.weights, np.sqrt(edp), 1) ** 2
         least = np.maximum(least, together * (area_um2 if problem.objective == "edp-area" else 1.0))
     return least
-
-
-def layer_bounds_at(problem: DesignProblem, chosen: Mapping[Number, float]) -> tuple[Floats, Floats]:
-    """Return ``(l)`` each: what cycles, and where they count picojoules, of every layer are at least on a machine."""
-    found = problem.bounds(problem.rows({key: np.array([value]) for key, value in chosen.items()}))
-    return np.array([each.latency_cycles[0] for each in found]), np.array([each.energy_pj[0] for each in found])
 
 
 def elements_between(problem: DesignProblem, low: Mapping[Number, Any], high: Mapping[Number, Any]) -> Elements:
@@ -111,11 +102,14 @@ class HardwareBoxes:
     """``(b)``: what the objective is at least on any machine of the box."""
 
     @classmethod
-    def whole(cls, problem: DesignProblem) -> "HardwareBoxes":
-        """Return the space as one box."""
+    def whole(cls, problem: DesignProblem, count: int = 1) -> "HardwareBoxes":
+        """Return the space as so many boxes at least, if it has as many machines within the limits."""
         low = np.array([[one.place(problem.smallest[key]) for key, one in problem.space.ranges.items()]])
         high = np.array([[len(one) - 1 for one in problem.space.ranges.values()]])
-        return _bounded(problem, low, high, np.zeros(1))
+        boxes = _cut(problem, low, high, np.zeros(1))
+        while len(boxes) < count and (boxes.low != boxes.high).any():
+            boxes = _cut(problem, *boxes.halves(np.arange(len(boxes))))
+        return boxes.bounded
 
     def __len__(self) -> int:
         return len(self.bound)
@@ -125,32 +119,39 @@ class HardwareBoxes:
         """What the objective is at least on any machine of any box."""
         return float(self.bound.min()) if len(self) else np.inf
 
-    def split(self, count: int, below: float) -> Places:
-        """Split the ``count`` boxes of the least bounds in two; leave out those whose bound is not ``below`` a score.
-
-        Returns
-        -------
-        numpy.ndarray
-            ``(c, n)``: a machine of each new box, as large as the limits allow along the way to its far corner.
-        """
+    def split(self, count: int, below: float) -> None:
+        """Split the ``count`` boxes of the least bounds in two; leave out those with bounds not ``below`` a score."""
         order = np.argsort(self.bound, kind="stable")
         order = order[self.bound[order] < below]
         first, rest = order[:count], order[count:]
-        single = (self.low[first] == self.high[first]).all(axis=1)
-        first, kept = first[~single], np.concatenate([first[single], rest])
-        parts = [_halves(self.problem, self.low[at], self.high[at]) for at in first]
-        low, high = (np.array([half[end] for pair in parts for half in pair], dtype=np.int64).reshape(
-            -1, self.low.shape[1]) for end in (0, 1))
-        made = _bounded(self.problem, low, high, np.repeat(self.bound[first], 2))
+        made = _cut(self.problem, *self.halves(first)).bounded
         new = made.bound < below
-        self.low, self.high = (np.concatenate([getattr(self, end)[kept], getattr(made, end)[new]])
-                               for end in ("low", "high"))
-        self.bound = np.concatenate([self.bound[kept], made.bound[new]])
-        return reaching(self.problem, made.low[new], made.high[new])
+        for name in ("low", "high", "bound"):
+            setattr(self, name, np.concatenate([getattr(self, name)[rest], getattr(made, name)[new]]))
+
+    def halves(self, chosen: NDArray[np.intp]) -> tuple[Places, Places, Floats]:
+        """Return both halves of some boxes, of a single machine itself: low and high ends, and known bounds."""
+        parts = [_halves(self.problem, self.low[at], self.high[at]) for at in chosen]
+        low, high = (np.array([half[end] for halves in parts for half in halves], dtype=np.int64).reshape(
+            -1, self.low.shape[1]) for end in (0, 1))
+        return low, high, np.repeat(self.bound[chosen], [len(halves) for halves in parts])
+
+    @property
+    def bounded(self) -> "HardwareBoxes":
+        """The same, with bounds no lower than those."""
+        if not len(self):
+            return self
+        problem, ends = self.problem, [self.problem.rows(values_at(self.problem, end)) for end in (self.low, self.high)]
+        best = best_of_box(ends[0], ends[1], problem.space.accelerator)
+        numbers = (end.on(problem.space.accelerator).numbers for end in ends)
+        found = bounds_of(problem, problem.bounds(best), best, best.values[AREA], elements_between(problem, *numbers))
+        return replace(self, bound=np.maximum(self.bound, found))
 
 
 def _halves(problem: DesignProblem, low: Places, high: Places) -> list[tuple[Places, Places]]:
-    """Return both halves of a box along the number that varies by the largest factor."""
+    """Return both halves of a box along the number that varies by the largest factor; the box if it is a machine."""
+    if (low == high).all():
+        return [(low, high)]
     ranges = list(problem.space.ranges.values())
     ends = [(one.value(int(a)), one.value(int(b))) for one, a, b in zip(ranges, low, high, strict=True)]
     at = max(range(len(ranges)), key=lambda n: (high[n] > low[n]) * (ends[n][1] / ends[n][0]))
@@ -160,19 +161,16 @@ def _halves(problem: DesignProblem, low: Places, high: Places) -> list[tuple[Pla
     return [(low, lower), (upper, high)]
 
 
-def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -> HardwareBoxes:
-    """Return the boxes that hold a machine within the limits, cut to those, with bounds no lower than ``known``."""
+def _cut(problem: DesignProblem, low: Places, high: Places, known: Floats) -> HardwareBoxes:
+    """Return the boxes that hold a machine within the limits, cut to those, with the bounds that are ``known``."""
     fits = np.asarray(problem.budget.excess(values_at(problem, low)) <= 0) if len(low) else np.empty(0, dtype=np.bool_)
-    low, high, known = low[fits], high[fits].copy(), known[fits]
+    low, high, known = low[fits], high[fits], known[fits]
     if not len(low):
         return HardwareBoxes(problem, low, high, known)
-    for at in range(low.shape[1]):
-        high[:, at] = grown(problem, low, high[:, at], at)[:, at]
-    ends = [problem.rows(values_at(problem, end)) for end in (low, high)]
-    best = best_of_box(ends[0], ends[1], problem.space.accelerator)
-    numbers = (end.on(problem.space.accelerator).numbers for end in ends)
-    return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(
-        problem, best, best.values[AREA], elements_between(problem, *numbers))))
+    count, numbers = low.shape
+    at = np.tile(np.arange(numbers), count)
+    most = grown(problem, np.repeat(low, numbers, axis=0), high.ravel(), at)
+    return HardwareBoxes(problem, low, most[np.arange(len(at)), at].reshape(count, numbers), known)
 
 
 def taken(problem: DesignProblem, places: Places) -> Floats:
@@ -183,31 +181,33 @@ def taken(problem: DesignProblem, places: Places) -> Floats:
     return found
 
 
-def grown(problem: DesignProblem, low: Places, high: NDArray[np.int64], at: int) -> Places:
+def grown(problem: DesignProblem, low: Places, high: NDArray[np.int64], at: NDArray[np.int64]) -> Places:
     """Return the machines ``low`` ``(b, n)``, which are within the limits, with one number as large as these allow.
 
-    It is up to ``high`` ``(b)``. What is taken of a limit grows about evenly, so that few steps find it.
+    It is number ``at`` ``(b)`` of each, up to ``high`` ``(b)``. What is taken of a limit grows about evenly, so that
+    few steps find it.
     """
+    every = np.arange(len(low))
     least: Places = low.copy()
     most = high.copy()
     below, largest = taken(problem, least), least.copy()
-    largest[:, at] = most
+    largest[every, at] = most
     above = taken(problem, largest)
-    least[above <= 1, at] = most[above <= 1]
+    least[above <= 1] = largest[above <= 1]
     most = np.where(above <= 1, most + 1, most)
-    turn, left = 0, most - least[:, at] > 1
-    while left.any():
+    turn, left = 0, np.flatnonzero(most - least[every, at] > 1)
+    while len(left):
         turn += 1
-        share = (1 - below) / np.maximum(above - below, 1e-300) if turn % 3 else np.full(len(low), 0.5)
-        step = np.clip(np.rint((most - least[:, at]) * share), 1, np.maximum(most - least[:, at] - 1, 1))
-        middle = least.copy()
-        middle[left, at] += step.astype(np.int64)[left]
+        own, first, last = at[left], least[left, at[left]], most[left]
+        share = (1 - below[left]) / np.maximum(above[left] - below[left], 1e-300) if turn % 3 else 0.5
+        step = np.clip(np.rint((last - first) * share), 1, np.maximum(last - first - 1, 1)).astype(np.int64)
+        middle = least[left]
+        middle[np.arange(len(left)), own] += step
         there = taken(problem, middle)
-        holds = (there <= 1) & left
-        least[holds], below = middle[holds], np.where(holds, there, below)
-        over = left & ~holds
-        most, above = np.where(over, middle[:, at], most), np.where(over, there, above)
-        left = most - least[:, at] > 1
+        holds, over = there <= 1, there > 1
+        least[left[holds]], below[left[holds]] = middle[holds], there[holds]
+        most[left[over]], above[left[over]] = (first + step)[over], there[over]
+        left = left[most[left] - least[left, own] > 1]
     return least
 
 
@@ -238,15 +238,9 @@ def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:
     return at(near)
 
 
-@dataclass(frozen=True)
-class Screened:
-    """Machines with their bounds."""
-
-    problem: DesignProblem
-    places: Places
-
-    @cached_property
-    def bound(self) -> Floats:
-        """``(b)``: what the objective is at least on each machine."""
-        numbers = values_at(self.problem, self.places)
-        return bounds_of(self.problem, self.problem.rows(numbers), np.asarray(self.problem.area(numbers)))
+def bounds_at(problem: DesignProblem, places: Places) -> tuple[Floats, BoundBatch]:
+    """Return what the objective ``(b)``, and what each layer takes, are at least on each machine."""
+    numbers = values_at(problem, places)
+    rows = problem.rows(numbers)
+    found = problem.bounds(rows)
+    return bounds_of(problem, found, rows, np.asarray(problem.area(numbers))), found

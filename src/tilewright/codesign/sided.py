@@ -101,8 +101,7 @@ def machine_bounds(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> F
     """Return (m) what the objective is at least on machines, however layers are mapped and whatever memories keep."""
     hardware = problem.rows(chosen)
     found = problem.bounds(hardware)
-    latency, energy, edp = (np.array([getattr(each, name) for each in found])
-                            for name in ("latency_cycles", "energy_pj", "edp"))
+    latency, energy, edp = found.latency_cycles, found.energy_pj, found.edp
     for layer, kept in enumerate(problem.kept):
         if problem.objective.startswith("energy"):
             energy[layer] = np.maximum(energy[layer], kept_least(kept, hardware, lambda _, picojoules: picojoules))

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.codesign import DesignProblem, Nests, budget_bound, design, read_limits
-from tilewright.codesign.screening import HardwareBoxes, Screened, values_at
+from tilewright.codesign.screening import HardwareBoxes, bounds_at, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
 from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator, preset, with_numbers
@@ -69,7 +69,7 @@ def test_random_designs_with_random_kept_sets_never_score_below_their_bounds(obj
                          objective=objective), np.random.default_rng(7)
     places = np.floor(np.array([4000.0, 40.0, 60.0]) * rng.random((12, 3))).astype(np.int64)
     places = places[np.asarray(asked.budget.excess(values_at(asked, places)) <= 0)]
-    bounds, columns = Screened(asked, places).bound, values_at(asked, places)
+    (bounds, _), columns = bounds_at(asked, places), values_at(asked, places)
     least, session = budget_bound(asked, 6), Session(asked, None, None, 0, Runner(workers=1))
     kept, near = asked.kept[0], []
     for at, bound in enumerate(bounds):

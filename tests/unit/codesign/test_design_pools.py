@@ -73,7 +73,7 @@ def test_a_number_grows_to_the_last_value_within_the_limits() -> None:
     low = low[taken(asked, low) <= 1]
     assert len(low) > 20
     for at, one in enumerate(asked.space.ranges.values()):
-        made = grown(asked, low, np.full(len(low), len(one) - 1), at)
+        made = grown(asked, low, np.full(len(low), len(one) - 1), np.full(len(low), at))
         more = made.copy()
         more[:, at] += 1
         assert (taken(asked, made) <= 1).all()

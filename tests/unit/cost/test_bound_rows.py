@@ -16,6 +16,7 @@ from tilewright.cost import (
     hardware_bounds,
     layer_bounds,
 )
+from tilewright.cost.bounds.again import Again
 from tilewright.hardware import (
     AREA,
     LEAKAGE,
@@ -267,3 +268,19 @@ def test_without_energy_cycles_are_bounded_alike():
         whole, alone = (hardware_bounds(operator, rows, machine, energy=energy) for energy in (True, False))
         assert (whole.latency_cycles == alone.latency_cycles).all() and (whole.energy_pj > 0).all()
         assert not alone.energy_pj.any() and not alone.edp.any()
+
+
+def test_words_that_compute_hides_anyway_change_no_bound(monkeypatch):
+    machine, rng, of_account = preset("edge-s2"), np.random.default_rng(2), 0
+    columns = {("PEs", "instances"): np.floor(2.0 ** rng.uniform(2, 9, 40)),
+               ("SG", "capacity_bytes"): np.floor(2.0 ** rng.uniform(6, 16, 40)),
+               ("SL", "capacity_bytes"): np.floor(2.0 ** rng.uniform(6, 9, 40))}
+    for operator in OPERATORS[:2]:
+        found = hardware_bounds(operator, HardwareBatch(columns), machine, bypass=True)
+        with monkeypatch.context() as every:
+            least = Again.least
+            every.setattr(Again, "least", lambda self, wanted, floors, least=least: least(self, wanted, 0 * floors))
+            whole = hardware_bounds(operator, HardwareBatch(columns), machine, bypass=True)
+        assert all((getattr(found, name) == getattr(whole, name)).all() for name in FIGURES)
+        of_account += int((found.latency_cycles > -(-operator.macs // columns["PEs", "instances"]) * 1.2).sum())
+    assert 10 < of_account < 70

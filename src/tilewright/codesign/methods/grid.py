@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.methods.decoding import NeededDesigns
-from tilewright.codesign.screening import Places, Screened, values_at
+from tilewright.codesign.screening import Places, bounds_at, values_at
 from tilewright.codesign.session import Session
 from tilewright.hardware import Number
 from tilewright.search import Count, MapperOptions, Options, read_options
@@ -101,7 +101,7 @@ class ExhaustiveDesigner:
         session, problem = self.session, self.session.problem
         values = values_at(problem, self.places)
         within = np.flatnonzero(np.broadcast_to(problem.budget.excess(values) <= 0, len(self.places)))
-        bounds = Screened(problem, self.places[within]).bound
+        bounds, _ = bounds_at(problem, self.places[within])
         order = np.argsort(bounds, kind="stable")
         queue = [(float(bounds[at]), {key: float(column[within[at]]) for key, column in values.items()})
                  for at in order.tolist()]

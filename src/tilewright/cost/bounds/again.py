@@ -54,23 +54,24 @@ class Again:
         """Whether anything is bounded: there are few enough groups and chains."""
         return len(self.tiles.groups) <= AXES and prod(map(len, self._chains)) <= MOST_CHOICES
 
-    def least(self, wanted: Sequence[str]) -> Floats:
+    def least(self, wanted: Sequence[str], floors: Floats) -> Floats:
         """Return (s, r) the least picojoules of memories and networks (`ENERGY`), or words at the outermost memory.
 
-        Words are of its own width, and those that a port serves, by its name in `ACCESSES`.
+        Words are of its own width, and those that a port serves, by its name in `ACCESSES`. What is less than
+        ``floors`` (s, r) is told as those.
         """
-        return self._sums(wanted, np.empty(0))
+        return self._sums(wanted, floors, np.empty(0))
 
     def ranked(self) -> list[dict[str, Chain]]:
         """Return the chains of all tensors in each choice, on the last row, those of the least picojoules first."""
         choices = self._cells[1][2]
         energies = np.empty(len(choices))
-        self._sums([ENERGY], energies)
+        self._sums([ENERGY], np.zeros((1, self.passing.rows.count)), energies)
         names = [tensor.name for tensor in self.passing.operator.tensors]
         return [{name: chains[place] for name, chains, place in zip(names, self._chains, choices[n], strict=True)}
                 for n in np.argsort(energies, kind="stable")]
 
-    def _sums(self, wanted: Sequence[str], each_sum: Floats) -> Floats:
+    def _sums(self, wanted: Sequence[str], floors: Floats, each_sum: Floats) -> Floats:
         from tilewright.cost.bounds.again_kernels import least_sums  # noqa: PLC0415  (Numba takes long to import)
 
         rows, tensors = self.passing.rows, self.passing.operator.tensors
@@ -81,20 +82,17 @@ class Again:
             for o, chain in enumerate(chains):
                 each[:, t, o] = self.passing.sharing(tensor, chain[-1])
                 for s, name in enumerate(wanted):
-                    fixed[s, :, t, o], price[s, :, t, o], asked[s, :, t, o] = rows.once(
-                        (self.passing.operator, tensor.name, chain, name), partial(self._costs, tensor, chain, name))
+                    fixed[s, :, t, o], price[s, :, t, o], asked[s, :, t, o] = (
+                        self._energy(tensor, chain) if name == ENERGY else self._words(tensor, chain, name))
         out = np.empty((len(wanted), rows.count))
         cells, chained, work = self._cells
         least_sums(cells, chained, (fixed, price, asked, each), self._rooms, self._spreads,
-                   float(self.passing.operator.macs), work, out, each_sum)
+                   float(self.passing.operator.macs), work, floors, out, each_sum)
         return out
 
     @cached_property
     def _chains(self) -> list[tuple[Chain, ...]]:
         return [self.passing.pairs(tensor.name) for tensor in self.passing.operator.tensors]
-
-    def _costs(self, tensor: Tensor, chain: Chain, name: str) -> tuple[Any, Any, Any]:
-        return self._energy(tensor, chain) if name == ENERGY else self._words(tensor, chain, name)
 
     def _energy(self, tensor: Tensor, chain: Chain) -> tuple[Floats, Floats, Floats]:
         """Return (r) each: picojoules that are fixed, of all words again, and of each word that compute asks for."""

@@ -133,7 +133,7 @@ def _resting_rules(t: Compiled, m: Compiled, bits: Compiled, limit: Compiled, ru
 @compiled
 def _asked_together(shared: Compiled, first: Compiled, last: Compiled, asked: Compiled, each: Compiled,
                     total: Compiled, macs: Compiled, chain: Compiled, sole: Compiled) -> Compiled:
-    """Return the least cost of what compute asks for, over all ways to spread lanes; soon where that is ``sole``."""
+    """Return the least cost of what compute asks for, over all ways to spread lanes; soon where not above ``sole``."""
     found = np.inf
     for way in range(first, last):
         cost = 0.0
@@ -196,10 +196,11 @@ def _alone_into(alone: Compiled, asked: Compiled, each: Compiled, shared: Compil
 
 @entry
 def least_sums(cells: Compiled, chains: Compiled, rows: Compiled, rooms: Compiled, spreads: Compiled,
-               macs: Compiled, work: Compiled, out: Compiled, each_sum: Compiled) -> Compiled:
+               macs: Compiled, work: Compiled, floors: Compiled, out: Compiled, each_sum: Compiled) -> Compiled:
     """Write the least sums (s, r) to ``out``; where nothing fits those of all words once.
 
-    Where ``each_sum`` (n) has room, those of every choice go there, of the last sum and row.
+    Sums of ``floors`` (s, r) and less are told as those, which is sooner done. Where ``each_sum`` (n) has room, those
+    of every choice go there, of the last sum and row.
 
     ``cells`` = words (t, c, c, c), pieces (g, c), the group of each tensor or -1, which tensors rest by kinds of
     innermost loops (k, t), all words (t), places of memories that are looked at; ``chains`` = the homes (t), children
@@ -225,16 +226,18 @@ def least_sums(cells: Compiled, chains: Compiled, rows: Compiled, rooms: Compile
                 for t in range(len(total)):
                     sums[n] += fixed[s, r, t, choices[n, t]] + alone[t, choices[n, t]]
             n = _lowest(sums)
-            best, least = np.inf, sums[n]
+            best, least, floor = np.inf, sums[n], floors[s, r]
             cut = np.inf
-            while sums[n] < cut:
+            while sums[n] < cut and best > floor:
                 before, chain = sums[n], choices[n]
                 sums[n], asking, sole = np.inf, 0, 0.0
                 for t in range(len(total)):
                     asking += asked[s, r, t, chain[t]] != 0.0 and each[r, t, chain[t]] > 1.0
                     sole += alone[t, chain[t]]
-                worst = 0.0 if asking < 2 else _asked_together(
-                    shared, span[r, 0], span[r, 1], asked[s, r], each[r], total, macs, chain, sole) - sole
+                worst = max(0.0, floor - before)
+                if asking > 1:
+                    worst = max(worst, _asked_together(shared, span[r, 0], span[r, 1], asked[s, r], each[r], total,
+                                                       macs, chain, sole + worst) - sole)
                 _costs_into(cost, pieces, words, own, child, chain, memories, price[s, r], asked[s, r], alone, total)
                 for m in stages:
                     if before + worst < cut:

@@ -163,8 +163,6 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
     if passing.sure:
         chains = {name: chain for name, (chain,) in passing.chains.items()}
         again = _fetched_again(Traffic.of(operator, rows, chains, perfect), data, blocking, energy)
-    elif compiled:
-        again = _whatever_kept(Again(passing, tiles_of(operator, perfect)), data, energy)
     compute = rows.once((operator, "steps", perfect), lambda: paced(compute_steps(operator, rows, perfect), operator,
                                                                     machine))
     blocked = rows.none
@@ -173,6 +171,8 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
     latency = compute + blocked
     for cycles in data.values():
         latency = np.maximum(latency, cycles)
+    if compiled and not passing.sure:
+        again, latency = _whatever_kept(Again(passing, tiles_of(operator, perfect)), data, latency, energy)
     if not energy:
         return BoundRows(compute, blocked, data, latency, {}, again, again)
     spent = passing.energies()
@@ -202,20 +202,24 @@ def _fetched_again(traffic: Traffic, data: dict[str, Whole], blocking: dict[str,
     return energy * _SLACK
 
 
-def _whatever_kept(again: Again, data: dict[str, Whole], priced: bool) -> Floats:
-    """Return (r) the energy of memories and networks, 0 where not ``priced``; raise the cycles of the outermost."""
+def _whatever_kept(again: Again, data: dict[str, Whole], latency: Whole, priced: bool) -> tuple[Floats, Whole]:
+    """Return (r) the energy of memories and networks, 0 where not ``priced``, and the latency with what comes again.
+
+    The cycles of the outermost memory are raised where they then are above the ``latency`` of all else: up to there
+    they are of no account.
+    """
     rows = again.passing.rows
     outermost = rows.machine.memories[0].name
     ports = [port for memory, port in rows.rates if memory == outermost]
     wanted = [*ports, *([ENERGY] if priced else [])]
     if not wanted or not again.known:
-        return np.zeros(rows.count)
-    sums = again.least(wanted) * _SLACK
-    for port, moved in zip(ports, sums, strict=False):
-        words, cycles = rows.rates[outermost, port]
-        data[outermost] = np.maximum(data[outermost], whole(np.ceil(
-            moved * cycles.astype(np.float64) / words.astype(np.float64) * _SLACK)))
-    return np.maximum(0.0, sums[-1]) if priced else np.zeros(rows.count)
+        return np.zeros(rows.count), latency
+    rates = [tuple(part.astype(np.float64) for part in rows.rates[outermost, port]) for port in ports]
+    floors = [latency.astype(np.float64) * words / cycles for words, cycles in rates] + [np.zeros(rows.count)] * priced
+    sums = again.least(wanted, np.array(floors)) * _SLACK
+    for moved, (words, cycles) in zip(sums, rates, strict=False):
+        data[outermost] = np.maximum(data[outermost], whole(np.ceil(moved * cycles / words * _SLACK)))
+    return np.maximum(0.0, sums[-1]) if priced else np.zeros(rows.count), np.maximum(latency, data[outermost])
 
 
 def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:

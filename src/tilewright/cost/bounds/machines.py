@@ -1,7 +1,7 @@
 """Bounds of any machine: those of the sparse model where it has a ``sparsity`` section, else of the dense one."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,14 +74,25 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
     """
     if not len(hardware):
         return BoundBatch(*np.empty((3, 0)))
-    table = np.array(list(hardware.values.values()))
-    _, different, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    machines, out = MachineRows(hardware.on(accelerator), len(hardware)).take(different), np.empty((3, len(different)))
-    for part in machines.parts(MOST_ROWS):
-        found = _bounded(operator, machines.take(part), bypass=bypass, perfect=perfect, energy=energy,
-                         compiled=True)
+    back, parts = _distinct(hardware, accelerator)
+    out = np.empty((3, len(hardware)))
+    for part, rows in parts:
+        found = _bounded(operator, rows, bypass=bypass, perfect=perfect, energy=energy, compiled=True)
         out[:, part] = found.latency_cycles.astype(np.float64), found.energy_pj, found.edp
-    return BoundBatch(*out[:, back.reshape(-1)])
+    return BoundBatch(*out[:, back])
+
+
+def _distinct(hardware: HardwareBatch, accelerator: Accelerator) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return which row stands for each, and those with their places, parted; kept, as all layers ask for the same."""
+    columns = hardware.on(accelerator)
+    if "_distinct" not in vars(columns):
+        table = np.array(list(hardware.values.values()))
+        _, different, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
+        machines = MachineRows(columns, len(hardware)).take(different)
+        vars(columns)["_distinct"] = back.reshape(-1), [
+            (part, machines.take(part)) for part in machines.parts(MOST_ROWS)]
+    found: tuple[NDArray[np.intp], list[Any]] = vars(columns)["_distinct"]
+    return found
 
 
 def likely_chains(operator: Operator, accelerator: Accelerator, bypass: Bypass, *,

@@ -127,12 +127,15 @@ class Passing:
         return [[self.passage(self.operator.tensor(name), chain) for chain in chains]
                 for name, chains in self.chains.items()]
 
+    @cached_property
+    def _known(self) -> dict[tuple[str, Chain], Passage]:
+        return self.rows.once((self.operator, "passages"), dict)
+
     def passage(self, tensor: Tensor, chain: Chain) -> Passage:
         """Return what must move of a tensor along a chain; made once."""
-        known: dict[tuple[str, Chain], Passage] = self.rows.once((self.operator, "passages"), dict)
-        if (tensor.name, chain) not in known:
-            known[tensor.name, chain] = self._passage(tensor, chain)
-        return known[tensor.name, chain]
+        if (tensor.name, chain) not in self._known:
+            self._known[tensor.name, chain] = self._passage(tensor, chain)
+        return self._known[tensor.name, chain]
 
     def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
         words, moved = tensor.words(self.operator.sizes), {}
@@ -182,15 +185,16 @@ class Passing:
     def _sure(self, memory: Memory) -> list[LeastMoved]:
         """Return what moves at a memory whichever chain is taken: where there are several only at the outermost."""
         found = []
-        for passages in self._passages:
-            moved = passages[-1].moved
-            if memory.name in moved and (len(passages) == 1 or memory.name == next(iter(moved))):
-                found.append(moved[memory.name])
+        for name, chains in self.chains.items():
+            if memory.name in chains[-1] and (len(chains) == 1 or memory.name == chains[-1][0]):
+                found.append(self.passage(self.operator.tensor(name), chains[-1]).moved[memory.name])
         return found
 
     def port_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles that the ports of the average instance take."""
         sure, found, share = self._sure(memory), self.rows.none, self.rows.widths[memory.name]
+        if not sure:
+            return found
         read = sum(least.bits * least.read_or_drained for least in sure)
         written = sum(least.bits * (least.filled + least.updated) for least in sure)
         for bits, port in ((read, "read"), (written, "write"), (read + written, "shared")):
