@@ -55,9 +55,10 @@ def check_layers(seeds: Sequence[int]) -> None:
 def test_no_mapping_beats_a_proof():
     """Among them seeds whose optimum is lost where bounds count loops that may leave a tensor in place.
 
-    Those before the last have one dimension, with one chain of steps; in the last, windows of the output stand still.
+    Of the last, those up to 297 have one dimension, with one chain of steps; in 50186 windows of the output stand
+    still, and in 2217 those of an operand move on two memories out of the tile.
     """
-    check_layers([*range(30), 107, 122, 266, 880, 162, 297, 50186])
+    check_layers([*range(30), 107, 122, 266, 880, 162, 297, 50186, 2217])
 
 
 @pytest.mark.slow

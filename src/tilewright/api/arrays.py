@@ -53,7 +53,7 @@ class ProductRanking:
 
     sizes: tuple[int, int, int]
     bound_cycles: int
-    """Multiply-accumulates over units, rounded up: no configuration takes less."""
+    """Multiply-accumulates over units, rounded up; no configuration takes less."""
     bound: float
     """What no configuration can do with less of, by the objective."""
     equals: int

@@ -139,7 +139,7 @@ class GroupCount:
     """A count of a tensor in a fused group, added up over the operators that make or read it."""
 
     count: str
-    """As it was asked for: ``GLB.logits.fills``."""
+    """As it was asked for, ``GLB.logits.fills``."""
     words: dict[tuple[str, str], int]
     """By operator and its own name of the tensor; those of the fused model."""
     derivations: dict[tuple[str, str], Explanation]

@@ -50,7 +50,7 @@ class NetworkFront:
     """
 
     points: tuple[NetworkPoint, ...]
-    """By rising latency: no combination of mappings on the layers' fronts beats one of them in both."""
+    """By rising latency; no combination of mappings on the layers' fronts beats one of them in both."""
     tolerance: float
     """By which share of cycles it is off the exact front at most; 0 where it is that."""
     bound: tuple[int | None, float | None]

@@ -40,7 +40,7 @@ class SpaceChoice:
     dataflow: str = ""
     """The dataflow that was chosen apart from the file (and is among its fields, though not in its text), if any."""
     elsewhere: frozenset[str] = frozenset()
-    """Names of dimensions and tensors that some layer has: entries of the file may name them, and mean nothing to
+    """Names of dimensions and tensors that some layer has; entries of the file may name them, and mean nothing to
     layers without them."""
     pad: bool = False
     """Whether the spaces are those of padded operators."""

@@ -61,7 +61,7 @@ class MachineSweep(SidedMachines, OnSheet):
     """
 
     mapped: tuple[SweptMachine, ...] = ()
-    """Mappings of the layers on the machines, where machines were swept: see `mappings`."""
+    """Mappings of the layers on the machines, where machines were swept; see `mappings`."""
     layers: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     """Whole runs, where machines were mapped each by itself."""

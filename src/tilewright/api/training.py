@@ -41,7 +41,7 @@ class TrainedSurrogate:
     held_out: dict[str, tuple[float, float]]
     """Errors and rank correlations on mappings held out, of the layers it was trained on, by output."""
     tests: "tuple[Tested, ...]"
-    """On layers it was not trained on: of the machine itself, then of every other machine asked for."""
+    """On layers it was not trained on, of the machine itself, then of every other machine asked for."""
 
     @property
     def plain(self) -> dict[str, Any]:

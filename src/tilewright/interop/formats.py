@@ -26,7 +26,7 @@ class Foreign:
     """By the name of the layer of ``graph`` that they map."""
     constraints: Constraints | None = None
     notes: tuple[Note, ...] = field(default=(), compare=False)
-    """What could not be honoured in full: dropped or approximated, with file and line."""
+    """What could not be honoured in full, dropped or approximated, with file and line."""
 
     @property
     def operator(self) -> Operator | None:
@@ -93,7 +93,7 @@ class Format:
     """Gives a machine of any origin the energies that files of this format hold, with notes; None where it holds
     none."""
     together: bool = False
-    """Whether what a file says of a machine needs the network, whose names it uses: then they are read together."""
+    """Whether what a file says of a machine needs the network, whose names it uses; then they are read together."""
 
 
 FORMATS: Registry[Format] = Registry("format")

@@ -49,7 +49,7 @@ class Job(Generic[T]):
     inputs: tuple[Any, ...] = ()
     """What the function is called with; where it works in another process, copies of these."""
     after: tuple[int, ...] = ()
-    """Places of jobs of the same run that must have ended: the list of their values is the function's last argument."""
+    """Places of jobs of the same run that must have ended; the list of their values is the function's last argument."""
     received: Callable[[Any], T] | None = None
     """Called with the value where it arrives, in the process and thread of the run; what it returns takes its place."""
 
