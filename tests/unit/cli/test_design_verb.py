@@ -288,12 +288,12 @@ def test_what_was_asked_is_told_in_the_sheet():
 
 def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewright, space, tmp_path):
     words = ("design", ONE, "--within", "area=0.02mm2", "--no-store", "-b")
-    found = tilewright(*words, "600", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json", "--write",
-                       "m.yaml", "--write-mappings", "maps")
+    found = tilewright(*words, "1600", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
+                       "--write", "m.yaml", "--write-mappings", "maps")
     assert found.code == 0, found.err
     assert "With and without optional levels" in found.out
     tree, machine = json.loads((tmp_path / "a.json").read_text()), tw.load_accelerator(tmp_path / "m.yaml")
-    assert tree["samples"] <= 600
+    assert tree["samples"] <= 1600
     operator = tw.pick_operator(ONE)
     nest = tw.load_mapping(tmp_path / "maps/conv.yaml", operator, machine)
     assert walk(operator, machine, nest).latency_cycles == tree["score"]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from forked import forked
 
 from tilewright.base import InputError
 from tilewright.store import (
@@ -128,14 +127,15 @@ def test_layers_can_be_asked_for_by_operator(store):
 
 def test_writers_in_many_processes_wait_for_each_other(tmp_path):
     write_run(run(), tmp_path / "run.json")
-    setup = "from dataclasses import replace; from tilewright.store import Store, read_run"
     program = (
-        "record = read_run(given[0])\n"
+        "import sys; from dataclasses import replace; from tilewright.store import Store, read_run\n"
+        "record = read_run(sys.argv[1])\n"
         "for index in range(8):\n"
-        "    Store(given[1]).append(replace(record, id=f'{given[2]}-{index}'))\n")
+        "    Store(sys.argv[2]).append(replace(record, id=f'{sys.argv[3]}-{index}'))\n")
     place = str(tmp_path / "shared.sqlite")
-    rows = [(str(tmp_path / "run.json"), place, f"writer{number}") for number in range(4)]
-    assert forked(setup, program, rows) == ("", "", 0)
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "run.json"), place, f"writer{number}"],
+                                stderr=subprocess.PIPE) for number in range(4)]
+    assert [(writer.communicate(timeout=60)[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
     assert len(Store(place).runs()) == 32
 
 

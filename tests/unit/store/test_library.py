@@ -1,11 +1,12 @@
 """The library of best mappings: one entry for each problem, the better one stays, the nearest is found."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from forked import forked
 
 from tilewright.base import InputError
 from tilewright.hardware import preset
@@ -123,15 +124,14 @@ def score(number, turn, kind):
     return 100.0 - (turn * 7 + number * 3 + kind) % 50
 
 
-SETUP = """
-import sys
-from tilewright.store import Library
-sys.path.insert(0, {here!r})
-from test_library import made, score, space
-"""
 WRITER = """
-number = int(given[1])
-library = Library(given[0], 30.0)
+import sys
+from dataclasses import replace
+from tilewright.store import Library
+sys.path.insert(0, sys.argv[3])
+from test_library import made, score, space
+number = int(sys.argv[2])
+library = Library(sys.argv[1], 30.0)
 for turn in range(10):
     library.add([made(space(out_channels=8 + kind), score(number, turn, kind), run=f"w{number}-{turn}")
                  for kind in range(5)])
@@ -140,8 +140,10 @@ library.close()
 
 
 def test_writers_in_many_processes_neither_double_nor_lose_the_best(library, request):
-    setup = SETUP.format(here=str(request.path.parent))
-    assert forked(setup, WRITER, [(library.url, str(number)) for number in range(3)]) == ("", "", 0)
+    here = str(request.path.parent)
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, library.url, str(number), here], stderr=subprocess.PIPE)
+               for number in range(3)]
+    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [(b"", 0)] * 3
     found = library.entries()
     assert len(found) == 5
     for kind in range(5):
