@@ -2,7 +2,6 @@
 
 import ast
 import os
-import resource
 import subprocess
 import sys
 import tomllib
@@ -41,52 +40,28 @@ LEARNED = {SOURCE / "search" / f"{name}.py" for name in ("descent", "relaxed")}
 BANNED = {"utils", "util", "core", "common", "helpers", "misc"}
 
 
-def cpu_seconds(*words, enough=0.0):
-    """Return the least processor time of a few fresh processes: what else runs here does not count.
-
-    No more are run once one is below ``enough``. The first one may compile modules to byte code, which is kept, as
-    where the package is installed.
-    """
-    found = []
-    while len(found) < 4 and not (found and found[-1] < enough):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *words], check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
-
-
 def loaded(code):
-    """Return which heavy libraries a fresh process has loaded after ``code``."""
+    """Return the modules that a fresh process has loaded after ``code``."""
     told = subprocess.run([sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"], check=True,
                           capture_output=True, text=True, cwd=os.environ.get("PYTEST_TMP", "/"))
-    return {name for name in HEAVY if name in told.stdout.split("\n")[-2].split()}
+    return told.stdout.split("\n")[-2].split()
 
 
-def test_import_takes_less_than_half_a_second():
-    assert cpu_seconds("-c", "import tilewright", enough=0.5) < 0.5
-    assert cpu_seconds("-c", "import tilewright; tilewright.evaluate, tilewright.map", enough=1.5) < 1.5
-
-
-def test_help_takes_less_than_three_tenths_of_a_second():
-    took = cpu_seconds("-m", "tilewright", "--help", enough=0.3)
-    # Most of it is the libraries', which take longer than that where others run: what is ours is then looked at.
-    bare = "import typer; typer.run(lambda: None)"
-    assert took < 0.3 or took - cpu_seconds("-c", bare, "--help") < 0.15
-
-
-def test_evaluate_takes_less_than_one_and_a_half_seconds():
-    """0.85 s on an idle machine; more where other tests run beside this one."""
-    assert cpu_seconds("-m", "tilewright", "evaluate", "--dataflow", "eyeriss", "--network", "resnet50", "--layer",
-                       "layer1.0.conv2", "--arch", "eyeriss", enough=1.5) < 1.5
+def test_help_loads_no_room_that_only_verbs_need():
+    """What they have to say is resolved when first used: most of the time of --help is the libraries'."""
+    modules = loaded("import sys; sys.argv = ['tilewright', '--help']\n"
+                     "from tilewright.cli import app; app(standalone_mode=False)")
+    inside = {name.split(".")[1] for name in modules if name.startswith("tilewright.") and name.count(".") > 1}
+    assert inside == {"api", "base", "cli"}
+    assert not {"numpy", *HEAVY}.intersection(modules)
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():
     """In one process, which loads nothing of what none of these loads: a store may not be wanted by ``map`` either."""
     verbs = ("list accelerators", "evaluate --dataflow nvdla --network alexnet --layer conv2 --arch nvdla-like")
-    assert loaded("import sys, tilewright, tilewright.cli; tilewright.map\n" + "\n".join(
+    assert set(HEAVY).intersection(loaded("import sys, tilewright, tilewright.cli; tilewright.map\n" + "\n".join(
         f"sys.argv = ['tilewright', *{verb.split()}]; tilewright.cli.app(standalone_mode=False)"
-        for verb in verbs)) == set()
+        for verb in verbs))) == set()
 
 
 @cache

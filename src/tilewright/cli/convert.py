@@ -12,10 +12,10 @@ import tilewright.mapping
 from tilewright.base import InputError
 from tilewright.cli.options import Bind, StorePlace, console, say, sizes
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
-from tilewright.workload import coverage
 
 if TYPE_CHECKING:
     from tilewright.interop import Foreign
+    from tilewright.workload import Coverage
 
 OURS = "tilewright"
 
@@ -62,13 +62,20 @@ def convert(
         say(screen, f"Wrote {path}")
     for note in (*what.notes, *made.notes):
         say(screen, note, style="yellow")
-    if what.graph is not None:
-        say(screen, f"Coverage: {coverage(what.graph).figures}.")
+    known = _coverage(what)
+    if known is not None:
+        say(screen, f"Coverage: {known.figures}.")
+
+
+def _coverage(what: "Foreign") -> "Coverage | None":
+    from tilewright.workload import coverage
+
+    return None if what.graph is None else coverage(what.graph)
 
 
 def _refuse_lost(what: "Foreign") -> None:
     """Refuse what is not honoured in full; where nodes of a network are not modelled, say how much and end with 1."""
-    known = None if what.graph is None else coverage(what.graph)
+    known = _coverage(what)
     if known is None or known.complete:
         tilewright.interop.refuse_notes(what.notes)
         return

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewright.api import Evaluation, FusedEvaluation
     from tilewright.hardware import Accelerator
     from tilewright.interop import Case
+    from tilewright.mapping import Mapping
     from tilewright.workload import Operator
 
 ILLEGAL = 1
@@ -159,7 +160,7 @@ def _print_fused(found: "FusedEvaluation", screen: "Console") -> None:
                  "\n", markup=False, soft_wrap=True)
 
 
-def _evaluated(mapping: Path | tilewright.mapping.Mapping | None, dataflow: str | None, operator: "Operator",
+def _evaluated(mapping: "Path | Mapping | None", dataflow: str | None, operator: "Operator",
                accelerator: "Accelerator") -> "Evaluation":
     if (mapping is None) == (dataflow is None):
         raise InputError("MAPPING", "must be given, or --dataflow in its place", None if mapping is None else "both",
