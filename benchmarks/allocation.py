@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/allocation.py PART [NUMBER [SEED]]
 
-``networks``  SMAUG's eight networks on three scratchpads of seven sizes: every solver, proofs, CPU seconds
+``networks``  SMAUG's eight networks and three larger ones, cut to three scratchpads of seven sizes: proofs, CPU seconds
 ``chains``    so many drawn graphs of at most 12 tensors: ``exact`` against trying everything
 ``drawn``     so many drawn graphs: plans of every solver carried out by the verifier, against bounds and ``exact``
 ``quick``     milliseconds of heuristics for 200 operations, the least of seven times
@@ -51,6 +51,8 @@ ORDERS = {"squeezenet": "3x64KB", "googlenet": "3x256KB", "gnmt": "4x8KB", "mnas
           "shufflenet-v2": "3x32KB"}
 """Networks of which the order is sought: like Inception, an LSTM, one found by search, and others that branch."""
 
+LARGER = "resnet50", "bert-base", "mobilenet-v2"
+
 
 def solved(problem: ResidencyProblem, solver: str = "exact", seconds: float = 60.0) -> PlanSearch:
     search = PlanSearch(problem, Prices(problem, ("bytes",)), seconds)
@@ -88,16 +90,16 @@ def told(found: Counter[str]) -> None:
 
 def networks(*_: int) -> None:
     total, slowest = Counter[str](), 0.0
-    for network in NETWORKS:
+    for network in (*NETWORKS, *LARGER):
         for size in SIZES:
             problem = problem_of(network, size)
             start = time.process_time()
             solved(problem)
             took = time.process_time() - start
-            best, found = compared(problem, list(SOLVERS))
+            best, found = compared(problem, list(SOLVERS if network in NETWORKS else RULES))
             total.update(found)
             slowest = max(slowest, took)
-            print(f"{network:<10} {size:>5} KB  {best.prices.first(best.score):>12,.0f} bytes  bound "
+            print(f"{network:<12} {size:>5} KB  {best.prices.first(best.score):>12,.0f} bytes  bound "
                   f"{best.prices.first(best.bound):>12,.0f}  {took:6.2f} s  {best.trace[-1][2]}", flush=True)
     told(total)
     print(f"slowest {slowest:.2f} CPU s")

@@ -321,18 +321,35 @@ def cut_tensors(tensors: Sequence[ResidentTensor], steps: Sequence[OperationStep
                 ) -> tuple[tuple[ResidentTensor, ...], tuple[tuple[str, int], ...]]:
     """Cut tensors to the largest size that fits where they must be (thesis, 6.3); also return what was cut.
 
-    What is cut away of a tensor is not counted anywhere.
+    Where an operation has more of them than fit together, the largest is cut in half until they do. What is cut away of
+    a tensor is not counted anywhere.
     """
-    roles: dict[int, set[Role]] = {}
+    most = {role: max((pad.capacity_bytes // pad.word_bytes * pad.word_bytes for pad in pads if role in pad.roles),
+                      default=1) for role in ROLES}
+    word, found = max((pad.word_bytes for pad in pads), default=1), list(tensors)
     for step in steps:
         for one in step.touches:
             role: Role = "weights" if tensors[one].weights else "inputs" if one in step.reads else "outputs"
-            roles.setdefault(one, set()).add(role)
-    most = {role: max((pad.capacity_bytes // pad.word_bytes * pad.word_bytes for pad in pads if role in pad.roles),
-                      default=1) for role in ROLES}
-    limits = [min((most[role] for role in roles.get(at, ())), default=tensor.size_bytes)
-              for at, tensor in enumerate(tensors)]
-    cut = tuple((tensor.name, tensor.size_bytes) for tensor, limit in zip(tensors, limits, strict=True)
-                if tensor.size_bytes > limit)
-    return tuple(replace(tensor, size_bytes=min(tensor.size_bytes, limit))
-                 for tensor, limit in zip(tensors, limits, strict=True)), cut
+            found[one] = replace(found[one], size_bytes=min(found[one].size_bytes, most[role]))
+    for step in steps:
+        while not fits(step, found, pads):
+            largest = max(step.touches, key=lambda one: found[one].size_bytes)
+            if found[largest].size_bytes <= word:
+                break  # what is wrong with that is told where the problem is posed
+            found[largest] = replace(found[largest], size_bytes=-(-found[largest].size_bytes // 2 // word) * word)
+    return tuple(found), tuple((whole.name, whole.size_bytes) for whole, left in zip(tensors, found, strict=True)
+                               if left.size_bytes < whole.size_bytes)
+
+
+def fits(step: OperationStep, tensors: Sequence[ResidentTensor], pads: Sequence[Pad]) -> bool:
+    """Whether what an operation touches fits on scratchpads together; an `InputError` where none may hold a part."""
+    places = {tensor: at for at, tensor in enumerate(step.touches)}
+    reads, writes = (tuple(places[one] for one in touched) for touched in (step.reads, step.writes))
+    try:
+        ResidencyProblem(step.name, (OperationStep(step.name, reads, writes),),
+                         tuple(replace(tensors[one], outside=True) for one in places), tuple(pads))
+    except InputError as error:
+        if error.field == "--pads":
+            raise
+        return False
+    return True

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.allocation.problem import OperationStep, Pad, ResidencyProblem, ResidentTensor
+from tilewright.allocation.problem import OperationStep, Pad, ResidentTensor, fits
 from tilewright.base import InputError
 from tilewright.workload import ROLES, AxisLink, DataMovement, MacNode, Role, TensorGraph
 
@@ -253,17 +253,11 @@ def _choices(loops: TileLoops, keys: Sequence[Key], room: int, most: Mapping[Rol
 def _fits(slices: TensorSlices, node: str, touches: Sequence[SliceTouch], pads: Sequence[Pad]) -> bool:
     """Whether the boxes of a tile fit on scratchpads together; an `InputError` where none may hold one of them."""
     boxes = list(dict.fromkeys((one.tensor, one.box) for one in touches))
-    held = tuple(ResidentTensor(str(at), slices.bytes(SliceTouch(*box, False)), slices.tensors[box[0]].weights, True)
-                 for at, box in enumerate(boxes))
+    held = [ResidentTensor(str(at), slices.bytes(SliceTouch(*box, False)), slices.tensors[box[0]].weights)
+            for at, box in enumerate(boxes)]
     reads, writes = (tuple(boxes.index((one.tensor, one.box)) for one in touches if one.writes == wanted)
                      for wanted in (False, True))
-    try:
-        ResidencyProblem(node, (OperationStep(node, reads, writes),), held, tuple(pads))
-    except InputError as error:
-        if error.field == "--pads":
-            raise
-        return False
-    return True
+    return fits(OperationStep(node, reads, writes), held, pads)
 
 
 def _chosen(loops: TileLoops, pads: Sequence[Pad]) -> TileChoice | None:

@@ -23,6 +23,7 @@ from tilewright.allocation import (
     best_order,
     best_sets,
     capacity_bound,
+    cut_tensors,
     in_order,
     network_problem,
     offline_plan,
@@ -380,6 +381,16 @@ def test_an_order_that_is_sought_never_loses(name, pads, most):
 def test_wrong_scratchpads_are_told(pads, field):
     with pytest.raises(InputError, match=field):
         network_problem(tensor_graph(zoo.load("alexnet")), read_pads(pads), oversize="cut")
+
+
+def test_tensors_are_cut_in_half_where_one_operation_has_more_of_them_than_there_are_scratchpads():
+    tensors = tuple(Held(name, 100, outside=name != "sum") for name in ("a", "b", "c", "sum"))
+    pads = read_pads("3x64B", word_bytes=16)
+    cut, told = cut_tensors(tensors, [Op("sum", (0, 1, 2), (3,))], pads)
+    assert sorted(one.size_bytes for one in cut) == [32, 32, 64, 64] and len(told) == 4  # the fewest that fit
+    assert recorded(solved(ResidencyProblem("sum", (Op("sum", (0, 1, 2), (3,)),), cut, pads))).proven
+    tensors = tuple(Held(str(at), 1, outside=True) for at in range(9))
+    assert cut_tensors(tensors, [Op("many", tuple(range(9)), ())], read_pads("2B")) == (tensors, ())  # none can be less
 
 
 def test_what_can_never_be_resident_is_told():
