@@ -8,7 +8,7 @@ import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
 from tilewright.allocation.joint import BestOrder, best_order
 from tilewright.allocation.network import network_problem
-from tilewright.allocation.objectives import PeakPlan, least_capacity, product_plan
+from tilewright.allocation.objectives import PlanTask, peak_plan, product_plan, summed_plan
 from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
 from tilewright.allocation.order import in_order, predecessors, reordered
 from tilewright.allocation.parts import MOST_PARTS, PART, split_tensors, stays_of_parts
@@ -64,12 +64,12 @@ __all__ = [
     "OperationStep",
     "Oversize",
     "Pad",
-    "PeakPlan",
     "PlanEvent",
     "PlanFault",
     "PlanRecord",
     "PlanSearch",
     "PlanTally",
+    "PlanTask",
     "PlannedStay",
     "PlannedTransfer",
     "Prices",
@@ -84,11 +84,11 @@ __all__ = [
     "capacity_bound",
     "cut_tensors",
     "in_order",
-    "least_capacity",
     "network_problem",
     "offline_plan",
     "offline_words",
     "packed",
+    "peak_plan",
     "plan_record",
     "predecessors",
     "product_plan",
@@ -100,6 +100,7 @@ __all__ = [
     "split_tensors",
     "standing_bounds",
     "stays_of_parts",
+    "summed_plan",
     "tally",
     "transfers_of",
     "verify",

@@ -1,78 +1,163 @@
-"""Objectives that are no sum over transfers: the product of latency and energy, and the least capacity."""
+"""What is asked of searches for plans, by objectives that are sums over transfers and by two that are none.
+
+These are the product of latency and energy, and the least capacity that spills nothing.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from tilewright.allocation.bounds import standing_bounds
+from tilewright.allocation.parts import stays_of_parts
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.records import PlanRecord, plan_record
 from tilewright.allocation.search import SOLVERS, PlanSearch
 from tilewright.allocation.stays import Prices
 from tilewright.base import InputError
 
-
-def product_plan(problem: ResidencyProblem, solver: str, seconds: float,  # noqa: PLR0913, PLR0917
-                 stopped: Callable[[], bool], told: dict[str, Any], channels: int) -> PlanRecord:
-    """Return the plan of least latency, or of least energy, by their product; the bound is that of their bounds."""
-    found = []
-    for metrics in (("latency", "energy"), ("energy", "latency")):
-        search = PlanSearch(problem, Prices(problem, metrics), seconds / 2, stopped)
-        standing_bounds(search)
-        SOLVERS.get(solver)(search)
-        found.append(plan_record(search, told, (), channels))
-    best = min(found, key=lambda one: one.tally.latency_cycles * one.tally.energy_pj)
-    score, bound = best.tally.latency_cycles * best.tally.energy_pj, found[0].bound * found[1].bound
-    return replace(best, score=score, bound=min(bound, score), proven=bound >= score * (1 - 1e-9), trace=(),
-                   bounds={"latency x energy": min(bound, score)})
+TRIALS = 20
+"""Capacities that the least one is sought among by halving: each has as large a share of the time."""
 
 
 @dataclass(frozen=True)
-class PeakPlan:
-    """The least capacity of each scratchpad that spills nothing; what is below ``bound_bytes`` does not do."""
+class PlanTask:
+    """What is asked of a search.
+
+    Parameters
+    ----------
+    solver
+        One of `SOLVERS`.
+    seconds
+        For all of it; ``stopped`` says whether it is to end early.
+    told
+        Fields of the record that searches do not know, among them its ``objective``.
+    known
+        A plan that holds, of an earlier run: where it is one of this task, the search goes on from it.
+    keep
+        Is given every plan that is better than those before it in its search.
+    """
 
     problem: ResidencyProblem
-    search: PlanSearch
-    capacity_bytes: int
-    bound_bytes: int
+    solver: str
+    seconds: float
+    stopped: Callable[[], bool]
+    told: dict[str, Any]
+    channels: int = 1
+    known: PlanRecord | None = None
+    keep: Callable[[PlanRecord, PlanSearch], None] = lambda *_: None
+
+    def begin(self, problem: ResidencyProblem, metrics: tuple[str, ...]) -> PlanSearch:
+        """Return a search, from the known plan on where that is of the same problem."""
+        search = PlanSearch(problem, Prices(problem, metrics), self.seconds, self.stopped)
+        standing_bounds(search)
+        if self.known is not None and self.known.problem == problem:
+            search.take("the plan before", self.known.stays, [stay.address for stay in self.known.residency])
+        return search
+
+    def before(self) -> tuple[PlanRecord, ...]:
+        """Return the known plan if it was found by the same objective."""
+        return (self.known,) if self.known is not None and self.known.objective == self.told["objective"] else ()
+
+    def record(self, search: PlanSearch) -> PlanRecord:
+        """Return the record of the best plan of a search."""
+        return plan_record(search, self.told, (), self.channels)
 
 
-def least_capacity(problem: ResidencyProblem, seconds: float, stopped: Callable[[], bool]) -> PeakPlan:
-    """Return the least capacity, the same of each scratchpad, with which nothing is stored and loaded again.
+def summed_plan(task: PlanTask, whole: ResidencyProblem | None = None) -> PlanRecord:
+    """Return a plan by objectives that are sums over transfers.
 
-    Found by halving, in words of the scratchpads.
+    ``whole`` is the problem whose tensors were split, if any were: no plan of parts is worse than what the same solver
+    finds for that in the same order.
+    """
+    search = task.begin(task.problem, task.told["objective"])
+    search.told = lambda found: task.keep(task.record(found), found)
+    SOLVERS.get(task.solver)(search)
+    if whole is not None and not search.closed and [one.name for one in whole.steps] == [
+            one.name for one in task.problem.steps]:
+        first = PlanSearch(whole, Prices(whole, search.prices.metrics), task.seconds, task.stopped)
+        SOLVERS.get(task.solver)(first)
+        search.take("whole tensors", *stays_of_parts(whole, task.problem, first.stays, first.addresses))
+    return task.record(search)
+
+
+def product_plan(task: PlanTask) -> PlanRecord:
+    """Return the plan of least latency, or of least energy, by their product; the bound is that of their bounds."""
+    searches = [task.begin(task.problem, metrics) for metrics in (("latency", "energy"), ("energy", "latency"))]
+
+    def made(search: PlanSearch) -> PlanRecord:
+        found = task.record(search)
+        score = found.tally.latency_cycles * found.tally.energy_pj
+        return _bounded(found, score, prod(one.prices.first(one.bound) for one in searches), "latency x energy")
+
+    for search, share in zip(searches, (2, 1), strict=True):
+        search.seconds = task.seconds / share  # both have begun
+        search.told = lambda found: task.keep(made(found), found)
+        SOLVERS.get(task.solver)(search)
+    found = [*map(made, searches), *(one for one in task.before() if one.problem == task.problem)]
+    best = min(found, key=lambda one: one.score)
+    return _bounded(best, best.score, max(one.bound for one in found), "latency x energy")
+
+
+def _bounded(plan: PlanRecord, score: float, bound: float, name: str) -> PlanRecord:
+    """Return a plan with the score and the bound of another objective."""
+    bound = min(bound, score)
+    return replace(plan, score=score, bound=bound, proven=bound >= score * (1 - 1e-9), bounds={name: bound}, trace=())
+
+
+def peak_plan(task: PlanTask) -> PlanRecord:
+    """Return the plan of the least capacity, the same of each scratchpad, that spills nothing.
+
+    Found by halving, in words of the scratchpads, between the bound and the capacity of the known plan if there is one.
 
     Raises
     ------
     InputError
         If even what all tensors take together does not do.
     """
-    word = max(pad.word_bytes for pad in problem.pads)
+    word = max(pad.word_bytes for pad in task.problem.pads)
+    high, proven = sum(-(-one.size_bytes // word) for one in task.problem.tensors), 0
 
-    def tried(words: int) -> PlanSearch | int:
-        """Return a search that spills nothing, or 1 where that is proven not to be, or 0."""
-        try:
-            smaller = replace(problem, pads=tuple(replace(pad, capacity_bytes=words * word) for pad in problem.pads))
-        except InputError:
-            return 1
-        search = PlanSearch(smaller, Prices(smaller, ("bytes",)), seconds / 20, stopped)
-        SOLVERS.get("exact")(search)
-        least = search.prices.named(search.prices.compulsory)
-        if search.score is not None and search.prices.named(search.score) == least:
-            return search
-        return int(search.prices.named(search.bound) > least)
+    def made(search: PlanSearch) -> PlanRecord:
+        found, bound = task.record(search), (proven + 1) * word
+        capacity = found.pads[0].capacity_bytes
+        return replace(_bounded(found, capacity, bound, "peak"), assumptions=(
+            *found.assumptions, f"The least capacity of each scratchpad that spills nothing: {capacity:,} bytes; less "
+            f"than {bound:,} is proven not to do."))
 
-    low, high = 1, sum(-(-one.size_bytes // word) for one in problem.tensors)
-    best, proven = tried(high), 0
+    for known in task.before():
+        if known.problem == _sized(task.problem, known.pads[0].capacity_bytes):
+            high, proven = known.pads[0].capacity_bytes // word, int(known.bound) // word - 1
+    low, best = proven + 1, _tried(task, high * word)
     if isinstance(best, int):
         raise InputError("--objective", "must be another where roles of scratchpads make tensors change place", "peak",
                          "Give a way between them with --across, or let all hold any role")
     while low < high:
         middle = (low + high) // 2
-        found = tried(middle)
+        found = _tried(task, middle * word)
         if isinstance(found, int):
             low = middle + 1
             proven = max(proven, middle * found)
         else:
             best, high = found, middle
-    return PeakPlan(best.problem, best, high * word, (proven + 1) * word)
+            task.keep(made(best), best)
+    return made(best)
+
+
+def _sized(problem: ResidencyProblem, capacity: int) -> ResidencyProblem:
+    return replace(problem, pads=tuple(replace(pad, capacity_bytes=capacity) for pad in problem.pads))
+
+
+def _tried(task: PlanTask, capacity: int) -> PlanSearch | int:
+    """Return a search that spills nothing with scratchpads of a size; 1 where there is none for certain, or 0."""
+    try:
+        search = task.begin(_sized(task.problem, capacity), ("bytes",))
+    except InputError:
+        return 1
+    search.seconds = task.seconds / TRIALS
+    if not search.closed:
+        SOLVERS.get("exact")(search)
+    least = search.prices.named(search.prices.compulsory)
+    if search.score is not None and search.prices.named(search.score) == least:
+        return search
+    return int(search.prices.named(search.bound) > least)

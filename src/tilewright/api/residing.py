@@ -24,24 +24,23 @@ from tilewright.allocation import (
     PlanRecord,
     PlanSearch,
     PlanTally,
+    PlanTask,
     Prices,
     ResidencyProblem,
     SolverResult,
     best_order,
     in_order,
-    least_capacity,
     network_problem,
     offline_plan,
     offline_words,
-    plan_record,
+    peak_plan,
     predecessors,
     product_plan,
     read_pads,
     read_plan,
     reordered,
     role_bound,
-    standing_bounds,
-    stays_of_parts,
+    summed_plan,
     verify,
 )
 from tilewright.api.flags import command_line, takes
@@ -221,14 +220,11 @@ def _beats(known: PlanRecord, record: PlanRecord) -> bool:
     return same[0] == same[1] and known.score <= record.score and not verify(known)
 
 
-def _or_known(asked: ResidencyOptions, record: PlanRecord) -> PlanRecord:
-    """Return the plan in the folder of the run in place of one that is no better, with the better bound of both."""
+def _known(asked: ResidencyOptions) -> PlanRecord | None:
+    """Return the plan in the folder of the run, if it holds."""
     place = _place(asked)
-    if place is None or not place.is_file() or not _beats(known := read_plan(read_text(place), place.name), record):
-        return record
-    bound, bounds = max((known.bound, known.bounds), (record.bound, record.bounds), key=lambda one: one[0])
-    bound = min(bound, known.score)
-    return replace(known, bound=bound, bounds=bounds, proven=bound >= known.score * (1 - 1e-9))
+    known = read_plan(read_text(place), place.name) if place is not None and place.is_file() else None
+    return None if known is None or verify(known) else known
 
 
 def _whole(posed: Callable[[], ResidencyProblem]) -> ResidencyProblem | None:
@@ -247,30 +243,22 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         raise InputError("--order", "must be left out with --objective peak and edp", None, "Seek it by bytes")
     if len(metrics) > 1 and {"edp", "peak"} & set(metrics):
         raise InputError("--objective", "must have edp or peak by itself", asked.objective)
+    task = PlanTask(problem, names[0], asked.seconds, stop.is_set, {**told, "objective": metrics}, asked.channels,
+                    _known(asked), partial(_keep, asked))
     if metrics == ("peak",):
-        peak = least_capacity(problem, asked.seconds, stop.is_set)
-        problem, told = peak.problem, {**told, "assumptions": (
-            *told["assumptions"], f"The least capacity of each scratchpad that spills nothing: {peak.capacity_bytes:,} "
-            f"bytes; less than {peak.bound_bytes:,} is proven not to do.")}
-        record = plan_record(peak.search, {**told, "objective": metrics, "solver": "exact"}, (), asked.channels)
-        return _or_known(asked, replace(
-            record, score=peak.capacity_bytes, bound=peak.bound_bytes, proven=peak.capacity_bytes == peak.bound_bytes,
-            bounds={"peak": peak.bound_bytes}, trace=()))
+        return peak_plan(replace(task, told={**task.told, "solver": "exact"}))
     best: PlanRecord | None = None
     results = []
     orders, least = [problem], None
     if asked.order and not stop.is_set():
-        orders, least = _orders(asked, problem, metrics, stop.is_set)
+        orders, least = _orders(asked, task)
     for name in names:
         if stop.is_set() and best is not None:
             break
         began = time.perf_counter()
-        terms = {**told, "objective": metrics, "solver": name}
-        if metrics == ("edp",):
-            record = _or_known(asked, product_plan(problem, name, asked.seconds, stop.is_set, terms, asked.channels))
-        else:
-            record = min((plan_record(_search(asked, one, metrics, stop, name, whole), terms, (), asked.channels)
-                          for one in orders), key=lambda one: one.score)
+        mine = replace(task, solver=name, told={**task.told, "solver": name})
+        record = product_plan(mine) if metrics == ("edp",) else min(
+            (summed_plan(replace(mine, problem=one), whole) for one in orders), key=lambda one: one.score)
         results.append(SolverResult(name, record.tally, record.score, record.bound, record.proven,
                                     time.perf_counter() - began, record.trace[-1][2] if record.trace else name))
         if best is None or record.score < best.score:
@@ -295,63 +283,38 @@ def _bounded(best: PlanRecord, results: Sequence[SolverResult], ordered: bool, l
         one.proven and one.score == best.score for one in results))
 
 
-def _orders(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...],
-            stopped: Callable[[], bool]) -> tuple[list[ResidencyProblem], float | None]:
+def _orders(asked: ResidencyOptions, task: PlanTask) -> tuple[list[ResidencyProblem], float | None]:
     """Return the problem in the given order and in others worth a plan, and what no order is below, if that is known.
 
     The order of the plan in the folder of the run is one of them, so that an interrupted search goes on from it.
     Of the thesis's objective it is not: what is constant there depends on the order.
     """
-    end, before = time.perf_counter() + asked.seconds, predecessors(problem)
-    orders = [problem, reordered(problem, metrics, asked.seconds, asked.seed, stopped)]
-    place, where = _place(asked), {step: at for at, step in enumerate(problem.steps)}
-    known = read_plan(read_text(place), place.name).steps if place is not None and place.is_file() else ()
-    order = [where[step] for step in known if step in where]
+    problem, metrics = task.problem, task.told["objective"]
+    end, before = time.perf_counter() + task.seconds, predecessors(problem)
+    orders = [problem, reordered(problem, metrics, task.seconds, asked.seed, task.stopped)]
+    where = {step: at for at, step in enumerate(problem.steps)}
+    order = [where[step] for step in (() if task.known is None else task.known.steps) if step in where]
     if sorted(order) == list(range(len(before))) and all(
             before[at] <= set(order[:rank]) for rank, at in enumerate(order)):
         orders.append(in_order(problem, order))
     prices = Prices(problem, metrics)
     best = None if "thesis" in metrics else best_order(
-        problem, prices, before, lambda: stopped() or time.perf_counter() > end)
+        problem, prices, before, lambda: task.stopped() or time.perf_counter() > end)
     if best is None:
         return orders, None
     least = max(best.score, role_bound(problem, prices))
     return [*orders, in_order(problem, best.order)], prices.first(least)
 
 
-def _search(asked: ResidencyOptions, problem: ResidencyProblem, metrics: tuple[str, ...],  # noqa: PLR0913, PLR0917
-            stop: Any, solver: str, whole: ResidencyProblem | None) -> PlanSearch:
-    """Search, beginning from the plan in the folder of the run, if that is of the same problem.
-
-    A plan of split tensors is no worse than what the same solver finds for whole ones in the same order.
-    """
+def _keep(asked: ResidencyOptions, record: PlanRecord, search: PlanSearch) -> None:
+    """Keep a plan in the folder of the run unless the one there is no worse, and tell how far the search is."""
     place = _place(asked)
-    terms = {"command": "", "machine": "", "assumptions": (), "objective": metrics, "solver": "", "interrupted": True}
-
-    def keep(search: PlanSearch) -> None:
-        if place is not None:
-            record = plan_record(search, terms, (), asked.channels)
-            if not (place.is_file() and _beats(read_plan(read_text(place), place.name), record)):
-                ScratchpadPlan(record).write(place)
-        if asked.told is not None:
-            passed = time.perf_counter() - search.began
-            score, bound = (search.prices.first(one) for one in (search.score or 0, search.bound))
-            asked.told(Standing(f"best {score:.5g}, bound {bound:.5g}:", int(passed), int(search.seconds), int(passed),
-                                passed, max(0.0, search.seconds - passed)))
-
-    search = PlanSearch(problem, Prices(problem, metrics), asked.seconds, stop.is_set, told=keep)
-    standing_bounds(search)
-    if place is not None and place.is_file():
-        known = read_plan(read_text(place), place.name)
-        if known.problem == problem and not verify(known):
-            search.take("the plan before", known.stays, [stay.address for stay in known.residency])
-    SOLVERS.get(solver)(search)
-    if whole is not None and not search.closed and [one.name for one in whole.steps] == [
-            one.name for one in problem.steps]:
-        first = PlanSearch(whole, Prices(whole, metrics), asked.seconds, stop.is_set)
-        SOLVERS.get(solver)(first)
-        search.take("whole tensors", *stays_of_parts(whole, problem, first.stays, first.addresses))
-    return search
+    if place is not None and not (place.is_file() and _beats(read_plan(read_text(place), place.name), record)):
+        ScratchpadPlan(replace(record, interrupted=True)).write(place)
+    if asked.told is not None:
+        passed = time.perf_counter() - search.began
+        asked.told(Standing(f"best {record.score:.5g}, bound {record.bound:.5g}:", int(passed), int(search.seconds),
+                            int(passed), passed, max(0.0, search.seconds - passed)))
 
 
 def _pads(asked: ResidencyOptions, machine: Accelerator) -> tuple[Pad, ...]:

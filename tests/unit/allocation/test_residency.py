@@ -14,7 +14,6 @@ from tilewright.allocation import (
     RESIDENCY_METRICS,
     SOLVERS,
     Bus,
-    PeakPlan,
     PlanRecord,
     PlanSearch,
     Prices,
@@ -47,7 +46,6 @@ from tilewright.allocation import (
 from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.solvers import RULES
-from tilewright.api import residing
 from tilewright.base import InputError, has_extra
 from tilewright.workload import tensor_graph, zoo
 
@@ -494,23 +492,29 @@ def test_what_an_arena_holds_from_its_beginning_shares_no_place_and_tiles_have_n
         offline_plan(replace(found, steps=(replace(steps[0], name="f #0"), steps[1])))
 
 
-def test_products_and_peaks_go_on_from_the_plan_in_the_folder(tmp_path, monkeypatch):
-    def asked(objective, solver, out=tmp_path):
-        return tw.allocate("lenet5", pads="3x40KB", oversize="cut", objective=objective, solver=solver, out=out)
+@pytest.mark.parametrize(("objective", "ends"), [("edp", 1), ("peak", 6)])
+def test_products_and_peaks_go_on_where_a_run_was_killed(tmp_path, monkeypatch, objective, ends):
+    asked = {"pads": "3x40KB", "oversize": "cut", "objective": objective}
+    exact, tried = SOLVERS.get("exact"), []
 
-    best = asked("edp", "exact")
-    assert asked("edp", "naive", tmp_path / "other").record.score > best.record.score
-    again = asked("edp", "naive")
-    assert again.record.score == best.record.score and again.record.solver == "exact" and again.verify() == ()
-    assert again.bound <= again.record.score
-    least, real = asked("peak", "exact"), residing.least_capacity
+    def counted(search):
+        tried.append((search.problem.pads[0].capacity_bytes, search.score is not None))
+        exact(search)
+        if len(tried) == ends:
+            raise MemoryError  # what ends the process at once, as far as files tell
 
-    def larger(problem, *told):
-        found = real(problem, *told)
-        wide = replace(found.problem, pads=tuple(
-            replace(pad, capacity_bytes=2 * pad.capacity_bytes) for pad in found.problem.pads))
-        return PeakPlan(wide, solved(wide), 2 * found.capacity_bytes, found.bound_bytes)
-
-    monkeypatch.setattr(residing, "least_capacity", larger)
-    assert asked("peak", "exact", tmp_path / "other").record.score == 2 * least.record.score
-    assert asked("peak", "exact").record.score == least.record.score
+    monkeypatch.setitem(SOLVERS._members, "exact", counted)
+    with pytest.raises(MemoryError):
+        tw.allocate("lenet5", **asked, out=tmp_path)
+    kept = tw.open_plan(tmp_path / "plan.json")
+    assert kept.interrupted and kept.verify() == ()
+    again, since = tw.allocate("lenet5", **asked, out=tmp_path), tried[ends:]
+    assert again.record.score <= kept.record.score and again.bound >= kept.bound and again.verify() == ()
+    if objective == "peak":
+        assert kept.bound <= min(since)[0] <= max(since)[0] < kept.record.score
+    else:
+        assert [begun for _, begun in since] == [True, True]
+    monkeypatch.setitem(SOLVERS._members, "exact", exact)
+    whole = tw.allocate("lenet5", **asked)
+    assert (whole.record.score, whole.bound) == (again.record.score, again.bound)
+    assert tw.allocate("lenet5", **asked, out=tmp_path, solver="naive").record.score == whole.record.score
