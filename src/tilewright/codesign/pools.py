@@ -71,37 +71,16 @@ class MappingPool:
 
     def joined(self, other: "MappingPool", prices: Floats) -> "MappingPool":
         """Return these and others without those that are no better in anything, by energy at some prices."""
+        from tilewright.codesign.pool_kernels import drop_beaten  # noqa: PLC0415  (Numba takes long to import)
+
         every = MappingPool.concatenated([self, other])
-        figures = np.column_stack([every.needs, every.latency, every.energy(prices)])
-        old, kept = len(self), np.ones(len(every), dtype=np.bool_)
-        kept[old:] = ~_beaten(figures[old:], figures[:old], equal=True)
-        new = old + np.flatnonzero(kept[old:])
-        kept[new] = ~_beaten(figures[new], figures[new])
-        new = new[kept[new]]
-        kept[:old] = ~_beaten(figures[:old], figures[new])
+        kept = np.ones(len(every), dtype=np.bool_)
+        drop_beaten(np.column_stack([every.needs, every.latency, every.energy(prices)]), len(self), kept)
         return every.take(kept)
 
     def least(self, value: Floats, most: int) -> "MappingPool":
         """Return those of the least values ``(n)``, in order."""
         return self.take(np.argsort(value, kind="stable")[:most])
-
-
-def _beaten(figures: Floats, by: Floats, equal: bool = False) -> NDArray[np.bool_]:
-    """Return ``(n)``: which rows ``(n, k)`` are no better in anything than one of ``by``; of equal rows the first stay.
-
-    With ``equal`` rows that equal one of ``by`` are beaten too.
-    """
-    found = np.zeros(len(figures), dtype=np.bool_)
-    if not len(figures) or not len(by):
-        return found
-    worse = np.ones((len(figures), len(by)), dtype=np.bool_)
-    same = np.ones_like(worse)
-    for at in range(figures.shape[1]):
-        worse &= figures[:, at, None] >= by[None, :, at]
-        same &= figures[:, at, None] == by[None, :, at]
-    if not equal:
-        worse &= ~same | (np.arange(len(figures))[:, None] > np.arange(len(by)))
-    return np.asarray(worse.any(axis=1))
 
 
 @dataclass(frozen=True)
@@ -179,9 +158,9 @@ class Pooling:
         """Score mappings of one kept set."""
         model = self.problem.model(layer, batch.layout)
         hardware = HardwareBatch(base=machine)
-        told = model.table(batch, hardware) if self.moved else None
-        costs = model.score(batch, hardware) if told is None else told.costs
-        needs = self.problem.varying(model.needs(batch) if told is None else told.needs)
+        told = model.table(batch, hardware) if self.priced else None
+        costs, needed = model.timed(batch, hardware) if told is None else (told.costs, told.needs)
+        needs = self.problem.varying(needed)
         legal = np.flatnonzero(costs.legal)
         nothing = np.zeros(len(batch))  # of what memories do not keep
         table = np.array([needs.get(key, nothing) for key in self.needed])

@@ -21,6 +21,7 @@ from tilewright.mapping import (
     MapSpace,
     Tiling,
     dataflow_constraints,
+    tile_bytes,
     tile_fits,
 )
 from tilewright.search import METRICS
@@ -262,6 +263,15 @@ class DesignProblem:
 
     def holding(self, layer: int, machine: Accelerator, number: int) -> int:
         """Return a kept set without what memories of a machine have no room for a word of."""
+        operator = self.layers[layer]
+        most = self._once(("words", layer), lambda: {memory.name: memory.copies * sum(tile_bytes(
+            tensor, dict.fromkeys(operator.sizes, 1), machine, memory.name) for tensor in operator.tensors)
+            for memory in machine.memories})
+        small = [min(room, most[memory.name]) for memory in machine.memories for room in memory.rooms.values()
+                 if room is not None]
+        return self._once(("holding", layer, number, *small), lambda: self._holding(layer, machine, number))
+
+    def _holding(self, layer: int, machine: Accelerator, number: int) -> int:
         operator, open_pairs = self.layers[layer], self.kept[layer].open
         for memory in machine.memories:
             held: tuple[Tensor, ...] = ()

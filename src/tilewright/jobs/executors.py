@@ -210,11 +210,11 @@ def executor(on: str, workers: int | None, jobs: int) -> Executor:
 
     That there is none of this name, or no cluster answers, is an `InputError`.
     """
-    width = max(1, min(workers or len(os.sched_getaffinity(0)), jobs))
+    width = max(1, workers or len(os.sched_getaffinity(0)))
     if on == "threads":
         return Threads(width)
     if on == "processes":
-        return Processes(width)
+        return Processes(max(1, min(width, jobs)))
     if on == "ray" or on.startswith("ray://"):
         return Ray(workers, None if on == "ray" else on)
     raise InputError("--on", "must be threads, processes, ray, or ray://HOST:PORT", on)

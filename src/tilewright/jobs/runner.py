@@ -56,6 +56,8 @@ class Runner:
         self.clock, self.folder = clock or Clock(), folder
         self.computed = self.samples = 0
         self.started = time.perf_counter()
+        self.resting: list[Executor] = []
+        """Threads that are idle; they hold the arrays that models work in, and serve the next list of jobs."""
 
     @property
     def side_by_side(self) -> int:
@@ -90,7 +92,7 @@ class Runner:
         found.show()
         if missing and not self.stop.is_set():
             with interruptible(self.stop):
-                found.work(executor(self.on, self.workers, missing))
+                found.work(self.resting.pop() if self.resting else executor(self.on, self.workers, missing))
             self.clock.keep()
         return found.values, found.error
 
@@ -187,7 +189,10 @@ class _Batch:
             pool.close()
             self._rescue()
             raise
-        pool.close()
+        if pool.near:
+            self.runner.resting.append(pool)
+        else:
+            pool.close()
 
     def show(self) -> None:
         """Tell where the run stands."""

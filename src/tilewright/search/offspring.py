@@ -21,6 +21,7 @@ from tilewright.search.objective import Objective
 CLIMB, CANDIDATES = 60, AutoOptions.candidates
 """Mappings looked at for each that is drawn, and children bred, at most, for each that is told."""
 REMEMBERED = 1 << 12
+RATES = GammaOptions().rates()
 KNOWN = 64
 """Machines near others whose bounds are kept."""
 
@@ -77,7 +78,7 @@ class Offspring:
         given = parents if len(parents) else space.empty(1)
         table = space.table if machine == space.accelerator else space.table_on(machine)
         kernels.propose(
-            table, state, GammaOptions().rates(), room, kept, np.zeros(REMEMBERED, dtype=np.uint64),
+            table, state, RATES, room, kept, np.zeros(REMEMBERED, dtype=np.uint64),
             given.steps, given.ranks, np.arange(len(given)), len(parents), batch.steps, batch.ranks, (0, count),
             float(cut), (CANDIDATES, CLIMB), tables, place)
         space.legalise(batch, state, (0, count))

@@ -98,6 +98,9 @@ def test_a_machine_made_of_its_needs_fits_and_no_smaller_one_does(array):
     batch = MapSpace(operator, accelerator).sample(np.random.default_rng(2), 300, filling=1)
     model = cost_model(operator, accelerator)
     least = model.needs(batch).numbers(accelerator)
+    (costs, timed), scored = model.timed(batch), model.score(batch)
+    np.testing.assert_array_equal([*timed.numbers(accelerator).values()], [*least.values()])
+    np.testing.assert_array_equal([costs.latency_cycles, costs.excess], [scored.latency_cycles, scored.excess])
     sides = [("PEs", "x"), ("PEs", "y")] if array in ("fixed", "row") else [("PEs", "instances")]
     assert set(least) == {("GLB", "capacity_bytes"), ("RF", "capacity_bytes"), ("RF", "capacity_bytes[W]"),
                           ("RF", "capacity_bytes[inputs]"), *sides}

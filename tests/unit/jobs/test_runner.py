@@ -29,6 +29,15 @@ def test_values_come_in_order_and_in_part_from_those_before(on):
     assert Runner(on=on, workers=2).run(jobs) == [{"square": 0}, {"square": 1}, {"square": 4}, {"sum": 5}, 6]
 
 
+def test_threads_serve_one_list_of_jobs_after_another_and_jobs_that_have_jobs():
+    runner, at_work = Runner(workers=1), []
+    inner = Job(None, lambda: at_work.append(threading.get_ident()))
+    for _ in range(2):
+        runner.run([Job(None, lambda: at_work.append(threading.get_ident()) or runner.part([inner]))])
+    assert at_work[0] != at_work[1], "the job at work holds its thread"
+    assert {*at_work[2:]} == {*at_work[:2]}
+
+
 def test_steps_are_set_up_first_then_take_turns():
     told = []
 

@@ -102,6 +102,11 @@ class Model:
         """Return the program of cycles, energy and excess."""
         return self.program.finish(self._costs()), ()
 
+    def timed(self) -> Written:
+        """Return the program of cycles, excess and needs; in the place of energy is none."""
+        costs, keys = self._costs(priced=False), need_keys(self.accelerator)
+        return self.program.finish([*costs, *map(self._told, keys)]), keys
+
     def table(self) -> Written:
         """Return the program of costs, all words summed over instances, and needs."""
         costs, keys = self._costs(), table_keys(self.accelerator, self.layout.keeps)
@@ -122,12 +127,13 @@ class Model:
         tensor = self.operator.tensor(name)
         return self._taken(tensor, level) if view == "tile" else self._moved(tensor, level, kind, busiest=False)
 
-    def _costs(self) -> list[int]:
+    def _costs(self, priced: bool = True) -> list[int]:
         steps = self.words.steps()
         excess, paced = self._excess(), self._paced(steps)
         steady, ramp = self._steady(paced), self._ramp()
         latency = self.program.one(op.wide_add, steady, ramp)
-        outputs = [latency, self._energy(latency), excess, steps, steady, ramp, self._traffic()]
+        energy = self._energy(latency) if priced else self.constant(0)
+        outputs = [latency, energy, excess, steps, steady, ramp, self._traffic()]
         if self.walked:
             blocked, others = self._steady_parts(paced, self.walked)
             outputs += [blocked, self.constant(0) if others is None else others]
