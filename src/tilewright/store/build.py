@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,7 +174,13 @@ def operator_fingerprint(operator: Operator) -> str:
 
 def _content(operator: Operator) -> list[object]:
     """Return all that decides an operator's cost, without its name."""
-    return [operator.dimensions, [told(asdict(tensor)) for tensor in operator.tensors]]
+    return [operator.dimensions, [_plain(tensor) for tensor in operator.tensors]]
+
+
+@lru_cache(maxsize=256)
+def _plain(tensor: Tensor) -> dict[str, object]:
+    """Return what there is to say about a tensor, for reading alone; layers of a network share theirs."""
+    return told(asdict(tensor))
 
 
 def operator_of(layer: LayerRecord) -> Operator:

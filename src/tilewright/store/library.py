@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,8 @@ MODEL = "tilewright 1"
 """Whose models scored an entry, and the version of their rules: scores of others do not compare."""
 WAIT_SECONDS = 5.0
 """How long to wait for other writers before going on without the library."""
+READ_AT_ONCE = 100
+"""Entries that one query asks for, as databases limit how many values it may hold."""
 
 T = TypeVar("T")
 
@@ -66,6 +69,7 @@ def problem(space: MapSpace, objective: str) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=64)
 def machine_fingerprint(accelerator: Accelerator) -> str:
     """Return the fingerprint of all of a machine that decides costs of mappings, whatever it is called and cites."""
     plain = asdict(accelerator)
@@ -129,15 +133,17 @@ class Library(Database):
         the same structure, then of the same objective; then by the ratios of the sizes, then those of an equal operator
         and space; then the newest.
         """
-        columns = [LIBRARY.c[name] for name in (*KEY, "dimensions", "found")]
+        columns = [LIBRARY.c[name] for name in (*KEY, "dimensions")]
+        newest = LIBRARY.c.found.desc(), *(LIBRARY.c[name].desc() for name in KEY)
         wanted = [(form(space.operator), structure(space)) for space in spaces]
         with self.transaction() as connection:
             known = {pair: [dict(row) | {"sizes": dict(json.loads(row["dimensions"]))} for row in connection.execute(
-                sa.select(*columns).where(LIBRARY.c.form == pair[0], LIBRARY.c.structure == pair[1])).mappings()]
-                for pair in set(wanted)}
+                sa.select(*columns).where(LIBRARY.c.form == pair[0], LIBRARY.c.structure == pair[1])
+                .order_by(*newest)).mappings()] for pair in set(wanted)}
             keys = [[tuple(row[name] for name in KEY) for row in _nearest(known[pair], space, objective)[:count]]
                     for pair, space in zip(wanted, spaces, strict=True)]
-            return [tuple(_read(connection, key) for key in each) for each in keys]
+            found = _read(connection, sorted({key for each in keys for key in each}))
+        return [tuple(found[key] for key in each) for each in keys]
 
     def prune(self, before: datetime | None = None, accelerator: str | None = None) -> int:
         """Remove the entries found before a moment, of one accelerator, or both (not neither); return how many."""
@@ -167,15 +173,17 @@ def _upsert(connection: Connection, row: dict[str, Any]) -> Insert:
                                         where=LIBRARY.c.score > insert.excluded.score)
 
 
-def _read(connection: Connection, key: tuple[str, ...]) -> Entry:
-    matches = (LIBRARY.c[name] == value for name, value in zip(KEY, key, strict=True))
-    return Entry(**connection.execute(sa.select(LIBRARY).where(*matches)).mappings().one())
+def _read(connection: Connection, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Entry]:
+    """Return the entries of some keys by these."""
+    columns = [LIBRARY.c[name] for name in KEY]
+    found = [Entry(**row) for first in range(0, len(keys), READ_AT_ONCE) for row in connection.execute(
+        sa.select(LIBRARY).where(sa.tuple_(*columns).in_(keys[first:first + READ_AT_ONCE]))).mappings()]
+    return {tuple(getattr(one, name) for name in KEY): one for one in found}
 
 
 def _nearest(known: list[dict[str, Any]], space: MapSpace, objective: str) -> list[dict[str, Any]]:
-    """Return the rows in the order of how good they are to begin from."""
+    """Return the rows, given newest first, in the order of how good they are to begin from."""
     wanted = problem(space, objective)
-    newest = sorted(known, key=lambda row: (row["found"], *(row[name] for name in KEY)), reverse=True)
 
     def rank(row: dict[str, Any]) -> tuple[object, ...]:
         distance, ratio = edit_distance(space.operator.sizes, row["sizes"])
@@ -183,7 +191,7 @@ def _nearest(known: list[dict[str, Any]], space: MapSpace, objective: str) -> li
         return (distance, other["accelerator_sha256"], other["objective"], ratio, other["operator_sha256"],
                 other["space_sha256"], other["model"])
 
-    return sorted(newest, key=rank)
+    return sorted(known, key=rank)
 
 
 class Shelf:

@@ -23,7 +23,7 @@ class Axis:
 
     terms: tuple[tuple[str, int], ...]
 
-    @property
+    @cached_property
     def dimensions(self) -> tuple[str, ...]:
         """Names of the dimensions that move along this axis."""
         return tuple(name for name, _ in self.terms)
@@ -81,6 +81,11 @@ class Tensor:
     def dimensions(self) -> frozenset[str]:
         """The dimensions that the tensor uses (its *relevant* dimensions)."""
         return frozenset(name for axis in self.axes for name in axis.dimensions)
+
+    @cached_property
+    def sliding(self) -> frozenset[str]:
+        """The dimensions of its sliding axes."""
+        return frozenset(name for axis in self.axes if len(axis.terms) > 1 for name in axis.dimensions)
 
     @property
     def is_output(self) -> bool:
