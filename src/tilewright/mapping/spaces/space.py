@@ -24,6 +24,7 @@ from tilewright.mapping.spaces.rules.arrays import (
     PERFECT,
     SLOT,
     SpaceArrays,
+    add_bounds,
     add_known,
     capacity_groups,
     pack,
@@ -127,8 +128,13 @@ class MapSpace:
 
     @cached_property
     def rules(self) -> NDArray[np.int64]:
-        """The table with all rules written out, also where steps are simply free or perfect."""
+        """The table with all rules written out."""
         return pack_rules(self.arrays)
+
+    @cached_property
+    def bounds(self) -> NDArray[np.int64]:
+        """A table with what of the rules a mapping is held against, also where steps are simply free or perfect."""
+        return self.rules if self.arrays.ruled else add_bounds(self.table, self.arrays)
 
     def table_on(self, machine: Accelerator) -> NDArray[np.int64]:
         """Return `table` with the sides and capacities of another machine of this structure, which has its slots.
@@ -231,7 +237,10 @@ class MapSpace:
         swapped. Without rules (see `SpaceArrays`) slots outside the outermost memory where a dimension may loop go
         from outside inward. A mapping that cannot be mended so is replaced by any of the space.
         """
-        repaired, legal = self._mended(batch, fitting=False), self.contains(batch)
+        legal = self.contains(batch)
+        if legal.all():
+            return batch.take(slice(None))
+        repaired = self._mended(batch, fitting=False)
         repaired.steps[:, :, legal], repaired.ranks[:, :, legal] = batch.steps[:, :, legal], batch.ranks[:, :, legal]
         return repaired
 
@@ -246,7 +255,7 @@ class MapSpace:
         out = np.zeros(len(batch), dtype=np.bool_)
         if batch.layout != self.layout:
             return out
-        projection.inside_mask(self.rules, self.scratch(), batch.steps, batch.ranks, out)
+        projection.inside_mask(self.bounds, self.scratch(), batch.steps, batch.ranks, out)
         temporal = [s for s, slot in enumerate(self.layout.slots) if slot.axis == "T"]
         places = np.arange(len(self.layout.dimensions))[None, :, None]
         resting = np.array(list(self.operator.sizes.values())) == 1

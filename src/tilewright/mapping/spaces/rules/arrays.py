@@ -259,19 +259,24 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
     return table
 
 
+def add_bounds(table: NDArray[np.int64], space: SpaceArrays) -> NDArray[np.int64]:
+    """Return the table of `pack` with the bounds of the space behind it: what is asked of a mapping that is whole."""
+    rules, slots, active = len(table), len(space.slots), table[ACTIVE, :table[META, DIMS]]
+    table = np.concatenate([table, np.zeros((BITS * slots, table.shape[1]), dtype=np.int64)])
+    table[rules:, :len(active)] = np.concatenate(space.bands)[:, active]
+    table[META, RULES] = rules
+    return table
+
+
 def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
-    """Return the table of `pack` with the rules of the space behind it."""
+    """Return the table of `add_bounds` with the extents behind it that lead to whole mappings, and bounds of these."""
     _check_marked(space.sizes.max())
-    table = pack(space)
+    table = add_bounds(pack(space), space)
     slots, active = len(space.slots), table[ACTIVE, :table[META, DIMS]]
     width = max(table.shape[1], 1 + int(space.sizes.max()) // 64)
-    rules, bits = len(table), (slots + 1) * len(active)
-    whole = np.zeros((rules + BITS * slots + 2 * bits, width), dtype=np.int64)
-    whole[:rules, :table.shape[1]] = table
-    for part, band in enumerate(space.bands):
-        start = rules + part * slots
-        whole[start:start + slots, :len(active)] = band[:, active]
-    start = rules + BITS * slots
+    start, bits = len(table), (slots + 1) * len(active)
+    whole = np.zeros((start + 2 * bits, width), dtype=np.int64)
+    whole[:start, :table.shape[1]] = table
     for i, d in enumerate(active):
         chains = chains_of(space, int(d))
         inward = chains.inward()
@@ -281,8 +286,8 @@ def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
         # Where there is no chain, no extent is allowed.
         least = np.where(both[:-1].any(axis=1), both[:-1].argmax(axis=1), chains.size + 1)
         for part, ends in ((TILE_LEAST, least), (TILE_MOST, chains.size - both[:-1, ::-1].argmax(axis=1))):
-            whole[rules + part * slots:rules + (part + 1) * slots, i] = ends
-    whole[META, RULES] = rules
+            first = table[META, RULES] + part * slots
+            whole[first:first + slots, i] = ends
     return whole
 
 
