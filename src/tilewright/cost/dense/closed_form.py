@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd, prod
+from typing import NamedTuple
 
 from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
 from tilewright.hardware import Fanout
@@ -47,8 +48,7 @@ class View:
     first_outside: int = 0
 
 
-@dataclass(frozen=True)
-class RoledLoop:
+class RoledLoop(NamedTuple):
     """A loop with its role at one boundary.
 
     ``halo`` marks the innermost advancing loop where words carry over; ``skip`` is the extent that lies before the last
@@ -67,39 +67,37 @@ Loops = dict[str, list[RoledLoop]]
 
 def innermost_advancing(nest: Nest, boundary: Boundary) -> int:
     """Index in ``nest.loops`` of the innermost loop that advances the child's tile, -1 if none does (rule 2)."""
-    if boundary.child == len(nest.mapping.levels):
-        steps = [i for i, loop in enumerate(nest.loops) if not loop.spatial]
-    else:
-        steps = [
-            i for i, loop in enumerate(nest.loops)
-            if not loop.spatial and loop.level < boundary.child and loop.dimension in boundary.tensor.dimensions
-        ]
-    return max(steps, default=-1)
+    fed, child, relevant = boundary.child == len(nest.mapping.levels), boundary.child, boundary.tensor.dimensions
+    for index in reversed(range(len(nest.loops))):
+        loop = nest.loops[index]
+        if not loop.spatial and (fed or (loop.level < child and loop.dimension in relevant)):
+            return index
+    return -1
 
 
 def roles(nest: Nest, boundary: Boundary, view: View) -> list[RoledLoop]:
     """Say what each loop outside the child does at this boundary, outermost first."""
-    tensor = boundary.tensor
+    tensor, child = boundary.tensor, boundary.child
     last = innermost_advancing(nest, boundary)
-    sliding = {name for axis in tensor.axes if len(axis.terms) > 1 for name in axis.dimensions}
-    halo = not tensor.is_output and boundary.child < len(nest.mapping.levels)
+    halo = not tensor.is_output and child < len(nest.mapping.levels)
     found: list[RoledLoop] = []
     broken: set[str] = set()
     for index in reversed(range(len(nest.loops))):
         loop = nest.loops[index]
-        if loop.level >= boundary.child:
+        if loop.level >= child:
             continue
         if not loop.spatial:
             role = Role.TIME if index <= last else Role.STILL
             broken.add(loop.dimension)
         else:
-            merges = _merges(nest, boundary, loop) and not (loop.dimension in sliding and loop.dimension in broken)
+            merges = _merges(nest, boundary, loop) and not (
+                loop.dimension in broken and loop.dimension in tensor.sliding)
             role = Role.MERGED if merges and view.merged else Role.LANE
             if loop.level < view.first_outside:
                 role = Role.FIRST
             if not merges:
                 broken.add(loop.dimension)
-        found.append(RoledLoop(loop, role, halo and index == last and loop.dimension in sliding))
+        found.append(RoledLoop(loop, role, halo and index == last and loop.dimension in tensor.sliding))
     return found[::-1]
 
 
@@ -182,8 +180,10 @@ def factors(nest: Nest, boundary: Boundary, view: View) -> dict[str, int]:
 
 def by_dimension(nest: Nest, loops: Iterable[RoledLoop]) -> Loops:
     """Sort loops by their dimension."""
-    loops = tuple(loops)
-    return {name: [roled for roled in loops if roled.loop.dimension == name] for name in nest.operator.sizes}
+    found: Loops = {name: [] for name in nest.operator.sizes}
+    for roled in loops:
+        found[roled.loop.dimension].append(roled)
+    return found
 
 
 def factors_of(tensor: Tensor, sizes: dict[str, int], loops: Loops, plain: Loops | None = None) -> dict[str, int]:
@@ -342,7 +342,13 @@ def _corner(moving: SlidingDimension, step: int, dilation: int, where: tuple[int
 
 def words(nest: Nest, boundary: Boundary, view: View) -> int:
     """Product of the factors: words moved at a boundary, seen as ``view`` says."""
-    return prod(factors(nest, boundary, view).values())
+    # Views that differ in no lane see the same.
+    first = sum(level < view.first_outside for level in nest.lane_levels)
+    merged = view.merged and any(boundary.parent <= level < boundary.child for level in nest.lane_levels)
+    key = boundary.tensor.name, boundary.parent, boundary.child, merged, first
+    if key not in nest.known_words:
+        nest.known_words[key] = prod(factors(nest, boundary, view).values())
+    return nest.known_words[key]
 
 
 def combines(nest: Nest, boundary: Boundary) -> bool:

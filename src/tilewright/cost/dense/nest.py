@@ -72,6 +72,16 @@ class Nest:
         return tuple(found)
 
     @cached_property
+    def lane_levels(self) -> tuple[int, ...]:
+        """The level of each spatial loop."""
+        return tuple(loop.level for loop in self.loops if loop.spatial)
+
+    @cached_property
+    def known_words(self) -> dict[tuple[str, int, int, bool, int], int]:
+        """Words moved that were worked out before, see `closed_form.words`."""
+        return {}
+
+    @cached_property
     def keeps(self) -> Keeps:
         """Tensors kept at each level."""
         kept = full_keeps(self.mapping, self.operator, self.accelerator)

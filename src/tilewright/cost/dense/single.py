@@ -205,7 +205,7 @@ class PortWords:
 
     def _words(self, view: str, *kinds: str) -> Fraction:
         less = self._spared if "updates" in kinds else Fraction(0)
-        return sum((getattr(count, kind) * scale for count, scale in self._moved[view] for kind in kinds), -less)
+        return sum((sum(getattr(count, kind) for kind in kinds) * scale for count, scale in self._moved[view]), -less)
 
     def traffic(self) -> MemoryTraffic:
         """Words read and written, and the cycles that the slowest port needs for them."""
