@@ -138,7 +138,7 @@ class _Training:
     def __init__(self, lesson: Lesson, options: TrainingOptions, threads: int) -> None:
         self.lesson, self.options, self.threads = lesson, options, min(threads, HALVES)
         self.parameters = [part.requires_grad_() for part in lesson.parameters]
-        self.adam = torch.optim.Adam(self.parameters, lr=options.rate, fused=False, foreach=False)
+        self.adam = torch.optim.Adam(self.parameters, lr=options.rate, fused=True)
         self.shuffle = torch.Generator().manual_seed(options.seed + 1)
         self.curve, self.best, self.done = list[Epoch](), float("inf"), 0
         self.kept = self._copies()
