@@ -12,7 +12,7 @@ from tilewright.api.runs import Run, Seconds, run_record
 from tilewright.api.tasks import NetworkTask, prepare
 from tilewright.api.warm import source_of
 from tilewright.base import InputError
-from tilewright.recommendation import LIKE, NEAREST, first_guess
+from tilewright.recommendation import GUESSES, LIKE, NEAREST, first_guess
 from tilewright.search import SearchResult, Source, search_spaces
 from tilewright.workload import Operator, unique_operators
 
@@ -41,7 +41,7 @@ def advise_mappings(asked: RecommendOptions) -> Run:
     setup = time.perf_counter() - began
     found = [(one, _guess(task, one.operator, tuple(source_of(entry, one.operator) for entry in like)))
              for one, like in zip(unique_operators(task.graph), known, strict=True)]
-    request = replace(task.request, mapper=NEAREST, warm_start="library", budget_samples=8 * LIKE,
+    request = replace(task.request, mapper=NEAREST, warm_start="library", budget_samples=GUESSES,
                       command=command_line("recommend", RecommendOptions, vars(asked)))
     return Run(run_record(replace(task, request=request), found, (), Seconds(time.perf_counter() - began, setup)))
 

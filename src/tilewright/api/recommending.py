@@ -42,7 +42,7 @@ from tilewright.recommendation import (
     training_options,
 )
 from tilewright.recommendation import train_recommender as train
-from tilewright.workload import Graph
+from tilewright.workload import Graph, UniqueOperator, unique_operators
 
 if TYPE_CHECKING:
     from tilewright.learn import Epoch
@@ -52,9 +52,9 @@ TRAIN = "train-recommender"
 
 @dataclass(frozen=True)
 class LayerAdvice:
-    """Advice for a layer that is ``products`` equal products in each of ``times`` runs."""
+    """Advice for the equal layers called ``names``: ``products`` equal products in each of ``times`` runs of them."""
 
-    name: str
+    names: tuple[str, ...]
     times: int
     products: int
     advice: Advice
@@ -72,7 +72,7 @@ class Recommendation(OnSheet):
     Parameters
     ----------
     layers
-        By name.
+        Those that differ, by the name of the first of equals.
     skipped
         Layers that are no matrix products, with the reason.
     fixed_cost, fixed
@@ -105,7 +105,7 @@ class Recommendation(OnSheet):
     @property
     def configuration(self) -> dict[str, Any]:
         """What is advised, by the name of the layer."""
-        return {name: layer.advice.configuration for name, layer in self.layers.items()}
+        return {name: layer.advice.configuration for layer in self.layers.values() for name in layer.names}
 
     @property
     def cost(self) -> float:
@@ -157,7 +157,7 @@ class Recommendation(OnSheet):
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        rows = [{"name": name, "times": layer.times, "products": layer.products,
+        rows = [{"name": name, "names": layer.names, "times": layer.times, "products": layer.products,
                  **asdict(layer.advice), "configuration": str(layer.advice.configuration),
                  "best": str(layer.advice.best), "regret": layer.advice.regret} for name, layer in self.layers.items()]
         told = {name: getattr(self, name) for name in (
@@ -190,10 +190,10 @@ def recommend(asked: RecommendOptions) -> Recommendation | Run:
     graph = load_layers(asked.network, asked.bind, asked.layers)
     found, skipped = _products(graph)
     ready_cache()
-    products = np.array([(one.m, one.n, one.k) for _, _, one in found], dtype=np.int64)
+    products = np.array([(one.m, one.n, one.k) for _, one in found], dtype=np.int64)
     told = advise(products, choices, model, fallback if asked.fallback else None)
-    layers = {name: LayerAdvice(name, times, one.count, advice)
-              for (name, times, one), advice in zip(found, told, strict=True)}
+    layers = {unique.names[0]: LayerAdvice(unique.names, unique.count, one.count, advice)
+              for (unique, one), advice in zip(found, told, strict=True)}
     runs = np.array([layer.runs for layer in layers.values()])
     totals = (choices.all_figures(products, range(len(choices.configurations))) * runs[:, None]).sum(axis=0)
     rows, columns = choices.array.plane
@@ -211,14 +211,14 @@ def find_array(name: str) -> ReconfigurableArray:
     return reconfigurable_array(name)
 
 
-def _products(graph: Graph) -> tuple[list[tuple[str, int, SystolicProduct]], tuple[tuple[str, str], ...]]:
-    """Return the layers that are products (name, times, product), and the others with what they lack."""
+def _products(graph: Graph) -> tuple[list[tuple[UniqueOperator, SystolicProduct]], tuple[tuple[str, str], ...]]:
+    """Return the distinct layers that are products, with these, and the others (by name) with what they lack."""
     found, skipped = [], []
-    for node in graph.mac_nodes:
+    for unique in unique_operators(graph):
         try:
-            found.append((node.name, node.count, SystolicProduct.of(node.operator)))
+            found.append((unique, SystolicProduct.of(unique.operator)))
         except InputError as error:
-            skipped.append((node.name, error.rule))
+            skipped.append((unique.names[0], error.rule))
     if not found:
         why = "; ".join(f"{name} {rule}" for name, rule in skipped[:3])
         raise InputError(graph.name, "must have a layer that is a matrix product or a convolution", None, why)

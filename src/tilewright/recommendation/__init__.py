@@ -14,7 +14,7 @@ from tilewright.recommendation.labels import (
     score,
     zoo_products,
 )
-from tilewright.recommendation.mappings import LIKE, NEAREST, first_guess
+from tilewright.recommendation.mappings import GUESSES, LIKE, NEAREST, first_guess
 from tilewright.recommendation.networks import (
     NETWORKS,
     Fallback,
@@ -28,6 +28,7 @@ from tilewright.recommendation.networks import (
 
 __all__ = [
     "BASELINES",
+    "GUESSES",
     "LIKE",
     "NEAREST",
     "NETWORKS",

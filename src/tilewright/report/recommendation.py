@@ -26,10 +26,10 @@ def recommendation_sheet(plain: Mapping[str, Any]) -> Sheet:
         facts.insert(1, f"The network takes {plain['cycles']:,} cycles and {figure_of(plain['energy_pj'], 'energy')}, "
                         f"DRAM apart: {figure_of(plain['cycles'] * plain['energy_pj'], 'edp')}.")
     facts += [f"Left out: {one['name']}, which {one['why']}" for one in plain["skipped"]]
-    rows = tuple((one["name"], one["times"] * one["products"], "x".join(map(str, one["product"])),
-                  one["configuration"], one["cycles"], figure_of(one["cost"], objective),
-                  figure_of(one["best_cost"], objective), percent(one["regret"]),
-                  percent(one["confidence"]), one["equals"]) for one in layers)
+    rows = tuple((one["name"] + (f" \N{MULTIPLICATION SIGN}{one['times']}" if one["times"] > 1 else ""),
+                  one["times"] * one["products"], "x".join(map(str, one["product"])), one["configuration"],
+                  one["cycles"], figure_of(one["cost"], objective), figure_of(one["best_cost"], objective),
+                  percent(one["regret"]), percent(one["confidence"]), one["equals"]) for one in layers)
     heads = ("Layer", "Products", "MxNxK", "Configuration", "Cycles", OBJECTIVES[objective], "Best", "Regret",
              "Confidence", "Equally good")
     table = Table("advice", "Advice", heads, rows,

@@ -5,11 +5,13 @@ import time
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.api import array
 from tilewright.base import InputError
 from tilewright.cost import (
     PartitionEffects,
     ReconfigurableArray,
+    SystolicProduct,
     partitioned_counts,
     partitioned_energy,
     systolic_runtime,
@@ -26,6 +28,7 @@ from tilewright.recommendation import (
     label,
     score,
 )
+from tilewright.workload import unique_operators, zoo
 
 SMALL = Choices(ReconfigurableArray(256), "published")
 
@@ -111,6 +114,14 @@ def test_exact_advice_in_a_batch_takes_less_than_thirty_microseconds_a_product()
     began = time.process_time()
     choices.best(products)
     assert time.process_time() - began < 30e-6 * len(products)
+
+
+def test_equal_layers_of_a_network_are_advised_once_and_count_as_often_as_they_run():
+    advice, graph = tw.recommend("resnet18", arch="256"), zoo.load("resnet18")
+    assert list(advice.layers) == [each.names[0] for each in unique_operators(graph)]
+    alone = [int(min(brute(SMALL, (one.m, one.n, one.k)))) * one.count * node.count for node in graph.mac_nodes
+             for one in [SystolicProduct.of(node.operator)]]
+    assert advice.cost == sum(alone) and set(advice.configuration) == {node.name for node in graph.mac_nodes}
 
 
 def test_scores_of_an_adviser_are_those_of_brute_force():
