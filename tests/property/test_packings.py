@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from tilewright.allocation.packing import PACKERS, Buffers, PackingSession, pack, verify_packing
+from tilewright.allocation.packing import PACKERS, Buffers, PackingSession, inplace, pack, verify_packing
 from tilewright.allocation.packing.exact import _Search
 
 
@@ -58,6 +58,56 @@ def check(seed, most, methods):
         none = pack(buffers, least - 1)
         assert none.offsets is None and none.proven, seed
     return least > buffers.live_peak
+
+
+def with_pairs(rng, equal):
+    """Return random buffers of which some may take the place of one or two that live until they are made."""
+    n, width = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+    lower = np.sort(rng.integers(0, 5, n))
+    upper = lower + rng.integers(1, 4, n)
+    size = np.full(n, width) if equal else rng.integers(1, 4, n)
+    inplace = [tuple(str(k) for k in range(i) if lower[k] < lower[i] < upper[k] <= upper[i] and rng.random() < 0.7)
+               for i in range(n)]
+    return Buffers(tuple(map(str, range(n))), lower, upper, size, rng.choice([1, 1, 2, 3], n), inplace=inplace)
+
+
+def least_in_place(buffers):
+    """Return the least height by trying all addresses: pairs that may share one begin at the same."""
+    n, times = len(buffers), [set(range(lo, up)) for lo, up in zip(buffers.lower, buffers.upper, strict=True)]
+
+    def clash(at, i, k):
+        pair = buffers.ids[i] in buffers.inplace[k] or buffers.ids[k] in buffers.inplace[i]
+        apart = at[i] >= at[k] + buffers.size[k] or at[k] >= at[i] + buffers.size[i]
+        return times[i] & times[k] and not apart and not (pair and at[i] == at[k])
+
+    def fits(at, height):
+        i = len(at)
+        return i == n or any(not any(clash((*at, low), i, k) for k in range(i)) and fits((*at, low), height) for low in
+                             range(0, height - int(buffers.size[i]) + 1, int(buffers.alignment[i])))
+
+    return next(height for height in range(1, 99) if fits((), height))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, monkeypatch):
+    rng, better, above = np.random.default_rng(3), 0, 0
+    for _ in range(150):
+        buffers = with_pairs(rng, equal)
+        least = least_in_place(buffers)
+        monkeypatch.setattr(inplace, "MOST_CHOICES", 720)
+        found = pack(buffers)
+        assert verify_packing(buffers, found.offsets, found.height) == []
+        assert found.bound <= least <= found.height and (not found.proven or found.height == least)
+        if equal:
+            assert found.proven
+            tight = pack(buffers, least - 1) if least > buffers.size.max() else found
+            assert tight is found or (tight.offsets is None and tight.proven and tight.bound == least)
+        monkeypatch.setattr(inplace, "MOST_CHOICES", 2)
+        some = pack(buffers)
+        assert verify_packing(buffers, some.offsets, some.height) == [] and some.bound <= least
+        better += least < least_height(buffers)
+        above += found.height > least
+    assert better > 20 and (above == 0 if equal else 0 < above < 20)  # the larger of two is kept free for both lives
 
 
 QUICK = [name for name in PACKERS if name != "cp-sat"]

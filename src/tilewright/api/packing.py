@@ -58,7 +58,7 @@ class PackingRun(OnSheet):
         """All of it as plain data."""
         found, buffers = self.packing, self.buffers
         columns = {"id": list(buffers.ids), **{name: getattr(buffers, name).tolist() for name in (
-            "lower", "upper", "size", "alignment")}, "gaps": list(buffers.gaps),
+            "lower", "upper", "size", "alignment")}, "gaps": list(buffers.gaps), "inplace": list(buffers.inplace),
             "offset": [None] * len(buffers) if found.offsets is None else found.offsets.tolist()}
         return {"name": self.name, "capacity": self.capacity, "placed": self.placed, "height": found.height,
                 "bound": found.bound, "gap": found.gap, "proven": found.proven, "live_peak": buffers.live_peak,

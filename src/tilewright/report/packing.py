@@ -1,5 +1,6 @@
 """Buffers in a memory as a person sees them: addresses over time, what lives below them, and how near the best."""
 
+from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -18,7 +19,7 @@ def packing_sheet(name: str, buffers: Buffers, packing: Packing, capacity: int |
     peak = (f"Live peak {buffers.live_peak:,} at time {times[live.argmax()]:,}: the most that lives at one time."
             if len(buffers) else "No buffers.")
     steps = f"{packing.nodes:,} nodes in " if packing.nodes else ""
-    facts = (_verdict(packing, capacity), peak,
+    facts = (_verdict(packing, capacity), peak, *_shared(buffers, packing),
              f"Method {packing.method}: {steps}{engineering(packing.seconds, 's')}.")
     lead = f"{len(buffers):,} buffers" + ("" if capacity is None else f" in {capacity:,} addresses") + "."
     return Sheet(f"Addresses of {name}", lead, facts, (_table(buffers, packing),),
@@ -34,6 +35,15 @@ def _verdict(packing: Packing, capacity: int | None) -> str:
         return f"Placed. Height {packing.height:,}: no placement is lower."
     return (f"Placed. Height {packing.height:,}; no placement is below {packing.bound:,}, so that this one is at most "
             f"{percent(packing.gap)} above the lowest.")
+
+
+def _shared(buffers: Buffers, packing: Packing) -> Iterator[str]:
+    """Say how many buffers are in the place of others."""
+    may = [place for place, names in enumerate(buffers.inplace) if names]
+    if may and packing.offsets is not None:
+        at = dict(zip(buffers.ids, packing.offsets.tolist(), strict=True))
+        taken = sum(any(at[one] == at[buffers.ids[place]] for one in buffers.inplace[place]) for place in may)
+        yield f"{taken:,} of {len(may):,} buffers that may be in the place of another are."
 
 
 def _table(buffers: Buffers, packing: Packing) -> Table:

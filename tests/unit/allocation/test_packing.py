@@ -10,10 +10,10 @@ INSTANCES = Path(__file__).parent / "minimalloc"
 CAPACITY = 1_048_576
 
 
-def some(*rows, alignment=(), gaps=()):
+def some(*rows, alignment=(), gaps=(), inplace=()):
     """Return buffers called a, b, c ... of ``(lower, upper, size)``."""
     lower, upper, size = np.array(rows).T
-    return Buffers(tuple("abcdefgh"[:len(rows)]), lower, upper, size, np.array(alignment), gaps)
+    return Buffers(tuple("abcdefgh"[:len(rows)]), lower, upper, size, np.array(alignment), gaps, inplace)
 
 
 @pytest.mark.parametrize(("name", "peak"), [
@@ -71,6 +71,15 @@ def test_a_gap_is_used():
     assert pack(buffers).height == 4 and pack(some((0, 9, 4), (3, 5, 4))).height == 8
 
 
+def test_a_result_takes_the_place_of_what_it_is_made_of():
+    buffers = some((0, 3, 4), (2, 5, 4), (4, 7, 4), (2, 4, 4), inplace=((), ("a",), ("b",), ()))
+    found = pack(buffers)
+    assert (found.height, found.proven) == (8, True) and len(set(found.offsets[:3].tolist())) == 1
+    many = some(*((at, at + 2, 4) for at in range(8)), inplace=((), *((one,) for one in "abcdefg")))
+    assert (pack(many).height, pack(many).proven) == (4, True)  # of more choices than are tried
+    assert verify_packing(buffers, np.array([0, 1, 0, 8])) and not verify_packing(buffers, np.array([0, 0, 4, 4]))
+
+
 FAULTS = {"overlap": ([0, 3, 8], "a and b share address 3 at time 1"), "below": ([-1, 4, 8], "a begins at -1, below 0"),
           "above": ([0, 4, 9], "c ends at 13, above the capacity of 12"), "unaligned": ([0, 5, 9], "no multiple of 2"),
           "count": ([0, 4], "3 buffers have 2 offsets")}
@@ -90,10 +99,13 @@ def test_the_verifier_knows_gaps_and_that_ends_are_not_included():
     assert verify_packing(some((0, 6, 4), (2, 5, 4), gaps=(((2, 4),), ())), np.zeros(2, int))
 
 
-def test_the_same_placement_every_time_and_from_orders_of_rows():
+def test_the_same_placement_every_time_and_from_orders_of_rows(tmp_path):
+    text = (INSTANCES / "B.1048576.csv").read_text()
     buffers = read_buffers(INSTANCES / "B.1048576.csv")
     assert (pack(buffers, CAPACITY).offsets == pack(buffers, CAPACITY).offsets).all()
-    turned = buffers.part(np.arange(len(buffers))[::-1])
+    head, *rows = text.splitlines()
+    (tmp_path / "b.csv").write_text("\n".join([head, *reversed(rows)]))
+    turned = read_buffers(tmp_path / "b.csv")
     assert verify_packing(turned, pack(turned, CAPACITY).offsets, CAPACITY) == []
 
 
@@ -106,11 +118,13 @@ def test_time_ends_it_with_the_best_there_is():
 
 
 def test_files_come_back_as_they_were(tmp_path):
-    buffers = some((0, 9, 4), (3, 5, 4), alignment=(1, 8), gaps=(((3, 5), (6, 7)), ()))
-    (tmp_path / "b.csv").write_text(buffers_csv(buffers, np.array([0, 8])))
-    assert (tmp_path / "b.csv").read_text().splitlines()[1] == "a,0,9,4,1,3-5 6-7,0"
+    buffers = some((0, 9, 4), (3, 5, 4), (2, 9, 3), (4, 10, 9), alignment=(1, 8, 1, 1),
+                   gaps=(((3, 5), (6, 7)), (), (), ()), inplace=((), (), (), ("a", "c")))
+    (tmp_path / "b.csv").write_text(buffers_csv(buffers, np.array([0, 8, 0, 0])))
+    assert (tmp_path / "b.csv").read_text().splitlines()[1::3] == ["a,0,9,4,1,3-5 6-7,,0", "d,4,10,9,1,,a c,0"]
     again = read_buffers(tmp_path / "b.csv")
-    assert again.gaps == buffers.gaps and (again.alignment == [1, 8]).all() and (again.upper == [9, 5]).all()
+    assert again.gaps == buffers.gaps and again.inplace == buffers.inplace
+    assert (again.alignment == [1, 8, 1, 1]).all() and (again.upper == [9, 5, 9, 10]).all()
 
 
 def test_an_end_is_the_last_time(tmp_path):
@@ -144,6 +158,9 @@ WRONG = {
     "gap-backwards": ("id,lower,upper,size,gaps\na,0,9,1,4-2\n", "b.csv:2 gaps"),
     "gap-of-all": ("id,lower,upper,size,gaps\na,0,3,1,0-3\n", "b.csv:2 gaps"),
     "gap-window": ("id,lower,upper,size,gaps\na,0,9,1,2-3@0:1\n", "b.csv:2 gaps"),
+    "place-of-none": ("id,lower,upper,size,inplace\na,0,3,1,\nb,2,4,1,c\n", "b.csv:3 inplace"),
+    "place-of-what-lives-on": ("id,lower,upper,size,inplace\na,0,9,1,\nb,2,4,1,a\n", "b.csv:3 inplace"),
+    "place-of-what-is-gone": ("id,lower,upper,size,inplace\na,0,2,1,\nb,2,4,1,a\n", "b.csv:3 inplace"),
     "gap-text": ("id,lower,upper,size,gaps\na,0,9,1,2\n", "b.csv:2 gaps"),
 }
 

@@ -87,5 +87,15 @@ def test_from_python_with_a_drawing():
     assert [trace.type for trace in none.plot().data] == ["scatter", "scatter"]
 
 
+def test_results_in_the_place_of_their_inputs_are_told_and_written(here, tmp_path):
+    (tmp_path / "b.csv").write_text("id,lower,upper,size,inplace\nx,0,2,4,\nsum,1,3,4,x\ny,0,2,4,\n")
+    found = here("pack", "b.csv", "--out", "o.csv", "--json", "o.json")
+    assert "Height 8: no placement is lower" in found.out
+    assert "1 of 1 buffers that may be in the place of another are" in found.out
+    tree = json.loads((tmp_path / "o.json").read_text())
+    assert tree["buffers"][1]["inplace"] == ["x"] and tree["live_peak"] == 12
+    assert verify_packing(read_buffers(tmp_path / "o.csv"), np.array([row["offset"] for row in tree["buffers"]])) == []
+
+
 def test_packers_are_listed(tilewright):
     assert {"exact", "hill-climb", "cp-sat"} <= set(tilewright("list", "packers").out.split())

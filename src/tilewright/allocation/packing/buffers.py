@@ -1,6 +1,6 @@
 """Buffers that live for a while, where they are placed, and whether a placement holds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -33,14 +33,17 @@ class Buffers:
         ``(n)``: addresses are multiples of it; 1 unless told.
     gaps
         ``(n)``: times within its life at which a buffer holds nothing; none unless told.
+    inplace
+        ``(n)``: ids of buffers whose place each may take: it may begin at the same address as one of them while both
+        live. They begin before it and end within its life; none unless told.
     labels
         ``(n)``: what errors call each.
 
     Raises
     ------
     InputError
-        If an id is used twice, a life ends before it begins, a size or an alignment is less than 1, or gaps are not in
-        order within the life, with some of it left.
+        If an id is used twice, a life ends before it begins, a size or an alignment is less than 1, gaps are not in
+        order within the life, with some of it left, or a buffer may take a place that it cannot.
     """
 
     ids: tuple[str, ...]
@@ -49,6 +52,7 @@ class Buffers:
     size: Ints
     alignment: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     gaps: tuple[tuple[Span, ...], ...] = ()
+    inplace: tuple[tuple[str, ...], ...] = ()
     labels: InitVar[Sequence[str]] = ()
 
     def __post_init__(self, labels: Sequence[str]) -> None:
@@ -59,15 +63,20 @@ class Buffers:
             object.__setattr__(self, name, np.asarray(values, dtype=np.int64))
             if getattr(self, name).shape != (n,):
                 raise InputError(name, f"must hold a number for each of the {n} buffers", len(values))
-        object.__setattr__(self, "gaps", tuple(map(tuple, self.gaps)) if self.gaps else ((),) * n)
-        known = set[str]()
+        for name in ("gaps", "inplace"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, tuple(map(tuple, given)) if given else ((),) * n)
+        known = dict[str, int]()
+        wheres = labels or [f"buffers[{place}] ({name})" for place, name in enumerate(self.ids)]
         for place, name in enumerate(self.ids):
-            self._check(place, labels[place] if labels else f"buffers[{place}] ({name})", known)
-            known.add(name)
+            self._check(place, wheres[place], known)
+            known[name] = place
+        for place, where in enumerate(wheres):
+            self._check_inplace(place, where, known)
         if float(self.size.sum(dtype=float)) + float(self.alignment.sum(dtype=float)) >= MOST:
             raise InputError("size", "must come to less than 2^62 for all buffers together", int(max(self.size)))
 
-    def _check(self, place: int, where: str, known: set[str]) -> None:
+    def _check(self, place: int, where: str, known: Mapping[str, int]) -> None:
         lower, upper, gaps = int(self.lower[place]), int(self.upper[place]), self.gaps[place]
         if self.ids[place] in known:
             raise InputError(f"{where} id", "must be a name of its own", self.ids[place], "Another buffer has it")
@@ -82,6 +91,13 @@ class Buffers:
         if not rising or not self.spans(place):
             raise InputError(f"{where} gaps", "must be in order within its life, and leave some of it",
                              " ".join(f"{first}-{last}" for first, last in gaps))
+
+    def _check_inplace(self, place: int, where: str, known: Mapping[str, int]) -> None:
+        for name in self.inplace[place]:
+            one = known.get(name, -1)
+            if one < 0 or not self.lower[one] < self.lower[place] < self.upper[one] <= self.upper[place]:
+                raise InputError(f"{where} inplace", "must be ids of buffers that begin before it and end in its life",
+                                 name, "It may take the place of what lives until it is made")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -127,12 +143,6 @@ class Buffers:
                 kept.append(section)
                 new = False
         return live[:, kept]
-
-    def part(self, places: Sequence[int] | Ints) -> "Buffers":
-        """Return some of the buffers."""
-        at = np.asarray(places, dtype=np.int64)
-        return Buffers(tuple(self.ids[i] for i in at), self.lower[at], self.upper[at], self.size[at],
-                       self.alignment[at], tuple(self.gaps[i] for i in at))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +201,8 @@ def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None)
             told.append(f"{name} ends at {end[place]}, above the capacity of {capacity}")
     for one in range(len(buffers)):
         for other in range(one):
-            if at[one] >= end[other] or at[other] >= end[one]:
+            pair = buffers.ids[one] in buffers.inplace[other] or buffers.ids[other] in buffers.inplace[one]
+            if at[one] >= end[other] or at[other] >= end[one] or (pair and at[one] == at[other]):
                 continue
             shared = [max(first, begin) for first, last in spans[one] for begin, stop in spans[other]
                       if first < stop and begin < last]

@@ -11,7 +11,7 @@ from tilewright.base import InputError, csv_text, read_text, whole_of
 
 COLUMNS = {"id": "id", "buffer": "id", "buffer_id": "id", "lower": "lower", "start": "lower", "begin": "lower",
            "upper": "upper", "end": "end", "size": "size", "alignment": "alignment", "gaps": "gaps", "hint": "hint",
-           "offset": "offset"}
+           "inplace": "inplace", "offset": "offset"}
 """Heads of columns and what they hold; ``end`` is the last time, ``upper`` the first after it."""
 
 
@@ -20,7 +20,8 @@ def read_buffers(path: str | Path) -> Buffers:
 
     Its columns are ``id`` (or ``buffer``, ``buffer_id``), ``lower`` (``start``, ``begin``), ``upper``, the first time
     after the end (or ``end``, the last time before it), ``size`` and, where wanted, ``alignment`` and ``gaps``
-    (``4-7 9-11``, whose ends are meant as those of lives). Columns ``offset`` and ``hint`` are left alone.
+    (``4-7 9-11``, whose ends are meant as those of lives) and ``inplace``: ids, with spaces between, of buffers whose
+    place this one may take. Columns ``offset`` and ``hint`` are left alone.
 
     Raises
     ------
@@ -41,7 +42,8 @@ def _read(label: str, text: str) -> Buffers:
     ends = [head for head in heads if head in ("upper", "end")]
     if wrong or len(set(heads)) < len(heads) or len(ends) != 1 or not {"id", "lower", "size"} <= set(heads):
         raise InputError(f"{label}:1", "must have the columns id, lower, upper (or end) and size once, and no others "
-                         "but alignment, gaps, hint and offset", wrong[0] if wrong else ",".join(rows.fieldnames or ()))
+                         "but alignment, gaps, inplace, hint and offset",
+                         wrong[0] if wrong else ",".join(rows.fieldnames or ()))
     rows.fieldnames = heads
     read, lines = [], []
     for row in rows:
@@ -51,11 +53,12 @@ def _read(label: str, text: str) -> Buffers:
         cells = {name: str(cell).strip() for name, cell in row.items()}
         if any(cells.values()):
             lines.append(f"{label}:{rows.line_num}")
-            read.append((cells["id"], *_numbers(lines[-1], cells), _gaps(lines[-1], cells)))
+            read.append((cells["id"], *_numbers(lines[-1], cells), _gaps(lines[-1], cells),
+                         tuple(cells.get("inplace", "").split())))
     if not read:
         raise InputError(f"{label}:1", "must have at least one buffer below its head", "none")
-    ids, lower, upper, size, alignment, gaps = zip(*read, strict=True)
-    return Buffers(ids, np.array(lower), np.array(upper), np.array(size), np.array(alignment), gaps, lines)
+    ids, lower, upper, size, alignment, gaps, inplace = zip(*read, strict=True)
+    return Buffers(ids, np.array(lower), np.array(upper), np.array(size), np.array(alignment), gaps, inplace, lines)
 
 
 def _whole(where: str, text: str, least: int = 0) -> int:
@@ -93,6 +96,8 @@ def buffers_csv(buffers: Buffers, offsets: Ints | None = None) -> str:
         columns["alignment"] = buffers.alignment.tolist()
     if any(buffers.gaps):
         columns["gaps"] = [" ".join(f"{first}-{last}" for first, last in gaps) for gaps in buffers.gaps]
+    if any(buffers.inplace):
+        columns["inplace"] = [" ".join(names) for names in buffers.inplace]
     if offsets is not None:
         columns["offset"] = offsets.tolist()
     return csv_text([list(columns), *zip(*columns.values(), strict=True)])

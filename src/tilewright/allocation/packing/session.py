@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tilewright.allocation.packing.buffers import Buffers, Ints, Packing
+from tilewright.allocation.packing.inplace import pack_in_place
 from tilewright.base import InputError, Registry
 from tilewright.jobs import Spending, Stop, present_stop
 
@@ -86,7 +87,7 @@ def _rows(relation: np.ndarray) -> tuple[Ints, Ints]:
 
 def pack(buffers: Buffers, capacity: int | None = None, method: str = "exact", *, seconds: float | None = 60.0,
          stop: Stop | None = None) -> Packing:
-    """Place buffers so that none share an address at one time.
+    """Place buffers so that none share an address at one time, but for those that may be in the place of another.
 
     Parameters
     ----------
@@ -112,6 +113,13 @@ def pack(buffers: Buffers, capacity: int | None = None, method: str = "exact", *
                                  "Enlarge the memory, or cut the buffer")
     if not len(buffers):
         return Packing(np.empty(0, np.int64), 0, 0, True, method)
-    session = PackingSession(buffers, capacity, seconds, stop or present_stop())
-    packer(session)
-    return session.found(method)
+    ended = stop or present_stop()
+
+    def place(given: Buffers, within: float | None) -> Packing:
+        session = PackingSession(given, capacity, within, ended)
+        packer(session)
+        return session.found(method)
+
+    if any(buffers.inplace):
+        return pack_in_place(buffers, capacity, seconds, ended, place)
+    return place(buffers, seconds)
