@@ -98,6 +98,32 @@ def split(size: int, parts: int, side: int) -> Split:
 
 
 @njit(nogil=True, inline="always")
+def all_folds(along: Split) -> int:
+    """Return the folds of all parts of an axis."""
+    return along.whole * along.folds + along.rest_folds
+
+
+@njit(nogil=True, inline="always")
+def parts_used(along: Split) -> int:
+    """Return how many parts of an axis have any of it."""
+    return along.whole + (along.rest > 0)
+
+
+@njit(nogil=True, inline="always")
+def accesses(m: int, n: int, k: int, flow: int, folds: int, every: int, used: int, columns: int,
+             rules: Rules) -> tuple[int, int, int, int]:
+    """Return the words of inputs and weights read, of outputs written, and of partial sums read again.
+
+    ``folds`` are those of a part along rows, ``every`` of all ``used`` ones, ``columns`` those that read along columns.
+    """
+    rows, merged = folds if rules.collation else every, rules.summation == TREE
+    written = 1 if flow == 0 else (folds if merged else every)
+    begun = 1 if flow == 0 or merged else used
+    return (m * k * (1 if flow == 2 else columns), n * k * (1 if flow == 1 else (rows if flow == 0 else columns)),
+            m * n * written, 0 if rules.unread_partial_sums else m * n * (written - begun))
+
+
+@njit(nogil=True, inline="always")
 def cycles_of(down: int, across: int, streamed: int, row_folds: int, column_folds: int, rows: int, columns: int,
               flow: int, rules: Rules) -> int:
     """Return the cycles of one sub-array with ``down`` x ``across`` of a product, as `systolic_runtime` does."""
@@ -144,8 +170,8 @@ def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Wo
     """Find each product's best configuration under any rules, by any objective.
 
     Folds and sizes along an axis depend on one size of the product and one pair of side and parts: they are tabled. So
-    cycles of computing come first, and what is read and written where all sub-arrays want the same words; what takes
-    more with these than the best so far is not counted further.
+    cycles of computing come first, and what is read and written; what takes more with these than the best so far is
+    not counted further.
 
     Parameters
     ----------
@@ -165,8 +191,7 @@ def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Wo
         ``(p)``, written: the configuration, its cycles, how many are as good.
     """
     kinds, count = pairs.shape[0], entries.shape[0]
-    blocks = np.empty((3, kinds), np.int64)
-    folds = np.empty((3, kinds), np.int64)
+    blocks, folds, every, used = np.empty((4, 3, kinds), np.int64)
     figures = np.empty(len(FIGURES), np.int64)
     found, spent = np.empty(count, np.int64), np.empty(count, np.float64)
     for product in range(products.shape[0]):
@@ -175,9 +200,10 @@ def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Wo
         once = m * k + n * k + m * n if rules.dram else 0
         for axis in range(3):
             for kind in range(kinds):
-                block = (sizes[axis] + pairs[kind, 1] - 1) // pairs[kind, 1]
-                blocks[axis, kind] = block
-                folds[axis, kind] = (block + pairs[kind, 0] - 1) // pairs[kind, 0]
+                along = split(sizes[axis], pairs[kind, 1], pairs[kind, 0])
+                blocks[axis, kind], folds[axis, kind] = along.block, along.folds
+                if prices.objective:
+                    every[axis, kind], used[axis, kind] = all_folds(along), parts_used(along)
         for index in range(count):
             flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
             down, across = 2 if flow else 0, 0 if flow == 2 else 1
@@ -186,11 +212,12 @@ def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Wo
                                      entries[index, 1], flow, rules)
         if prices.objective:
             for index in range(count):
-                flow = entries[index, 4]
-                rows, columns = folds[2 if flow else 0, lines[index, 0]], folds[0 if flow == 2 else 1, lines[index, 1]]
-                reads = m * k * (1 if flow == 2 else columns) + n * k * (1 if flow == 1 else (
-                    rows if flow == 0 else columns))
-                spent[index] = spent_by(m * n * k, reads, m * n * (rows if flow else 1), once, found[index], prices)
+                flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
+                down, across = 2 if flow else 0, 0 if flow == 2 else 1
+                inputs, weights, written, again = accesses(
+                    m, n, k, flow, folds[down, row_line], every[down, row_line], used[down, row_line],
+                    (folds if rules.collation else every)[across, column_line], rules)
+                spent[index] = spent_by(m * n * k, inputs + weights + again, written, once, found[index], prices)
         if not free:
             count_leading(sizes, entries, rules, prices, found, spent, figures)
         best[product], equals[product] = (choose(sizes, entries, ranks, rules, spent) if prices.objective
@@ -243,23 +270,15 @@ def count_one(m: int, n: int, k: int, entry: Words, rules: Rules, figures: Words
     down = split(m if flow == 0 else k, entry[2], entry[0])
     across = split(m if flow == 2 else n, entry[3], entry[1])
     streamed = k if flow == 0 else (m if flow == 1 else n)
-    used_down, used_across = down.whole + (down.rest > 0), across.whole + (across.rest > 0)
+    used_down = parts_used(down)
     compute = cycles_of(down.block, across.block, streamed, down.folds, across.folds, down.side, across.side, flow,
                         rules)
-    row_folds = down.whole * down.folds + down.rest_folds
-    column_folds = across.whole * across.folds + across.rest_folds
-    read_rows = down.folds if rules.collation else row_folds
-    read_columns = across.folds if rules.collation else column_folds
+    row_folds, column_folds = all_folds(down), all_folds(across)
     figures[1] = compute
-    figures[2] = m * k * (1 if flow == 2 else read_columns)
-    figures[3] = n * k * (1 if flow == 1 else (read_rows if flow == 0 else read_columns))
-    merged = rules.summation == TREE
-    written = 1 if flow == 0 else (down.folds if merged else row_folds)
-    begun = 1 if flow == 0 or merged else used_down
-    figures[4] = m * n * written
+    figures[2], figures[3], figures[4], figures[5] = accesses(
+        m, n, k, flow, down.folds, row_folds, used_down, across.folds if rules.collation else column_folds, rules)
     if rules.side_writes and flow == 0:
         figures[4] += row_folds * column_folds * (down.side + across.side)
-    figures[5] = 0 if rules.unread_partial_sums else m * n * (written - begun)
     steady = compute
     if rules.ports:
         for words in (figures[2], figures[3], figures[4] + figures[5]):
@@ -270,7 +289,7 @@ def count_one(m: int, n: int, k: int, entry: Words, rules: Rules, figures: Words
         if rules.dram_rate > 0.0:
             steady = max(steady, int(np.ceil((figures[6] + figures[7]) / rules.dram_rate)))
     figures[0] = steady + ends(m * n, flow, used_down, entry, rules, figures)
-    figures[8] = used_down * used_across
+    figures[8] = used_down * parts_used(across)
 
 
 TREE, BANKS = 1, 2
