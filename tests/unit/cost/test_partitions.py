@@ -91,7 +91,9 @@ def test_effects_that_change_nothing_find_the_same_best():
     assert (quick.cycles == slow.cycles).all()
 
 
-@pytest.mark.parametrize("effects", [PartitionEffects(), PartitionEffects(True, "banks", True, True, "replicated")])
+@pytest.mark.parametrize("effects", [
+    PartitionEffects(), PartitionEffects(True, "banks", True, True, "replicated"), PartitionEffects(collation=True),
+    PartitionEffects(summation="tree"), PartitionEffects(summation="tree", collation=True)])
 def test_the_best_by_energy_and_by_edp_are_those_of_the_whole_table(effects):
     array = ReconfigurableArray(256, power_w=0.5, dram_words_per_cycle=8.0)
     given = array.configurations()[::-1]
