@@ -6,7 +6,6 @@ it moves; and what no plan can do with less of. It is checked by carrying it out
 
 import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
-from tilewright.allocation.joint import BestOrder, best_order
 from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PlanTask, peak_plan, product_plan, summed_plan
 from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
@@ -32,7 +31,7 @@ from tilewright.allocation.records import (
     read_plan,
 )
 from tilewright.allocation.search import SOLVERS, AllocationSolver, PlanSearch
-from tilewright.allocation.sets import BestSets, best_sets
+from tilewright.allocation.sets import BestSets, best_order, best_sets
 from tilewright.allocation.simulation import PlanEvent, SimulatedPlan, simulate
 from tilewright.allocation.stays import (
     RESIDENCY_METRICS,
@@ -56,7 +55,6 @@ __all__ = [
     "SOLVERS",
     "TILE",
     "AllocationSolver",
-    "BestOrder",
     "BestSets",
     "Bus",
     "DmaTransfer",
