@@ -176,8 +176,8 @@ def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Num
     for each in wanted:
         nests = breeder.children(each, machine, near, worth, np.random.default_rng((
             *seed, each.layer, *filter(None, [each.kept]))))
-        pool = pooling.pool(each.layer, nests, machine, prices)
-        found[each.layer] = found.get(each.layer, pool.take(pool.latency < 0)).joined(pool, prices)
+        pool, known = pooling.pool(each.layer, nests, machine, prices), found.get(each.layer)
+        found[each.layer] = pool.unbeaten(prices) if known is None else known.joined(pool, prices)
     return {"layers": {str(layer): [_told(part) for part in pool.parts] for layer, pool in found.items()},
             "samples": sum(each.count for each in wanted)}
 

@@ -71,12 +71,15 @@ class MappingPool:
 
     def joined(self, other: "MappingPool", prices: Floats) -> "MappingPool":
         """Return these and others without those that are no better in anything, by energy at some prices."""
+        return MappingPool.concatenated([self, other]).unbeaten(prices, len(self))
+
+    def unbeaten(self, prices: Floats, old: int = 0) -> "MappingPool":
+        """Return those that no other is better than or as good in all; of the first ``old`` none beats another."""
         from tilewright.codesign.pool_kernels import drop_beaten  # noqa: PLC0415  (Numba takes long to import)
 
-        every = MappingPool.concatenated([self, other])
-        kept = np.ones(len(every), dtype=np.bool_)
-        drop_beaten(np.column_stack([every.needs, every.latency, every.energy(prices)]), len(self), kept)
-        return every.take(kept)
+        kept = np.ones(len(self), dtype=np.bool_)
+        drop_beaten(np.column_stack([self.needs, self.latency, self.energy(prices)]), old, kept)
+        return self if kept.all() else self.take(kept)
 
     def least(self, value: Floats, most: int) -> "MappingPool":
         """Return those of the least values ``(n)``, in order."""

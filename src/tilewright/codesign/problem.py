@@ -380,6 +380,8 @@ class Nests:
 
     def parts(self, problem: DesignProblem, layer: int) -> list[tuple[NDArray[np.intp], MappingBatch]]:
         """Return the rows and mappings of each kept set."""
+        if len(self) and (self.kept == self.kept[0]).all():
+            return [(np.arange(len(self)), self.batch(problem.layout(layer, int(self.kept[0]))))]
         found = [(number, np.flatnonzero(self.kept == number)) for number in np.unique(self.kept).tolist() or [0]]
         return [(rows, self.take(rows).batch(problem.layout(layer, number))) for number, rows in found]
 

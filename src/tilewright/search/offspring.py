@@ -39,17 +39,18 @@ class Offspring:
     space: MapSpace
 
     @cached_property
-    def _bounds(self) -> dict[Accelerator, tuple[BoundArrays, tuple[int, int]]]:
+    def _bounds(self) -> dict[int, tuple[Accelerator, BoundArrays, tuple[int, int]]]:
+        """By the identity of machines, which these hold; to tell whether they are equal takes longer than all else."""
         return {}
 
     def _tables(self, near: Accelerator, worth: tuple[float, float]) -> tuple[BoundArrays, NDArray[np.float64]]:
         """Return what bounds read on a machine, where cycles and picojoules are worth so much; and room to work in."""
-        if near not in self._bounds:
+        if id(near) not in self._bounds:
             if len(self._bounds) >= KNOWN:
                 self._bounds.pop(next(iter(self._bounds)))
             space = MapSpace(self.space.operator, near, self.space.tiling, self.space.constraints)
-            self._bounds[near] = bound_arrays(space, Objective.parse("latency"))
-        tables, shape = self._bounds[near]
+            self._bounds[id(near)] = near, *bound_arrays(space, Objective.parse("latency"))
+        _, tables, shape = self._bounds[id(near)]
         terms = [[weight, *which] for weight, which in zip(worth, ((1.0, 0.0), (0.0, 1.0)), strict=True) if weight > 0]
         return tables._replace(rules=tables.rules._replace(terms=np.array(terms))), np.zeros(shape)
 

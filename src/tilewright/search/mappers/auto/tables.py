@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Fanout
 from tilewright.mapping import MapSpace
-from tilewright.search.mappers.exact.chains import StepChains, slot_around
+from tilewright.search.mappers.exact.chains import DistinctRows, StepChains, slot_around
 from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Arrays, Tables
 from tilewright.search.objective import Objective
 
@@ -61,6 +61,13 @@ class BoundArrays(NamedTuple):
     """``(b 2 (m + 1), s)``: what loops do to sliding axes there."""
 
 
+class _Unlisted(StepChains):
+    """Chains that no bound of whole mappings looks at: one row of nothing stands for all."""
+
+    together = DistinctRows(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.array([0, 1]))
+    bundles = together.rows, together.starts
+
+
 def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArrays, tuple[int, int]]:
     """Return the arrays of `auto_bounds`, and the shape of the room that its functions work in."""
     sizes = space.arrays.sizes
@@ -68,7 +75,7 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     slots = space.layout.shape[0]
     resting = np.ones((1, slots), dtype=np.int64)
     tables = Tables(space, objective or Objective.parse("power"), tuple(
-        StepChains(space, (place,), (resting,)) for place in active.tolist()))
+        _Unlisted(space, (place,), (resting,)) for place in active.tolist()))
     given, operator = tables.arrays, space.operator
     memories, fanouts, _, tensors, *_ = given.shape
     own = np.array([[tables.slots[memory.name][0] for memory in tables.memories],
