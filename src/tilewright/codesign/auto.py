@@ -31,10 +31,11 @@ NEAR = 1.02, 1.1, 1.3
 """By which factors bounds of the first machines may be above the least."""
 FIRST_BREEDS = 2
 """Rounds of breeding for the first machines."""
-ROUNDS, FEWEST_ROUNDS = 48, 16
-"""Rounds of breeding that samples are shared among; fewer where layers would have less than `FEW` children in each."""
-FEWEST, FEW, LARGEST = 2, 32, 48
-"""Children of a layer in a round, on the average: at least, if there are rounds enough, and at most."""
+ROUNDS, FEWEST_ROUNDS = (24, 48), 16
+"""Rounds of breeding that samples are shared among, without energy and where that counts; fewer where layers would have
+less than `FEW` children in each."""
+FEWEST, FEW, LARGEST = 2, 32, 1728
+"""Children of a layer in a round, on the average: at least, and if there are rounds enough; and in all of these."""
 FACTORS = 1.5, 1.2, 1.09, 1.04
 """By which a number is changed."""
 STEPS = 1.41, 1.19, 1.09, 2.0
@@ -86,8 +87,8 @@ class Auto:
         for _ in range(FIRST_ROUNDS):
             self._split()
         yield
-        share = int(min(session.left // (2 * layers), LARGEST * ROUNDS)) if session.left < np.inf else LARGEST * ROUNDS
-        self.children = max(share // ROUNDS, min(share // FEWEST_ROUNDS, FEW), FEWEST) * layers
+        share = int(min(session.left / (2 * layers), LARGEST))
+        self.children = max(share // ROUNDS[self.problem.priced], min(share // FEWEST_ROUNDS, FEW), FEWEST) * layers
         self.shares = np.full(layers, 1.0 / layers)
         targets = self._first_machines()
         self._lead(targets[0])
@@ -278,7 +279,7 @@ class Auto:
         """Return what to breed for: the best machine, as roomy as may be, and a neighbour that was not bred for yet."""
         best = _row(self.around, int(self.order[0]))
         if self.problem.space.alone:
-            if self.round % (ROUNDS // 4) == 3:
+            if self.round % BETWEEN == 3:
                 self._fill(best, STEPS[0])
             return [best, best]
         for _ in range(len(STEPS)):

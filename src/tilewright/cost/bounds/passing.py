@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
+from tilewright.cost.bounds.rows import ACCESSES, READ, WRITE, Floats, MachineRows, Whole, whole
 from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
 from tilewright.workload import Operator, Tensor
 
@@ -192,7 +192,8 @@ class Passing:
 
     def port_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles that the ports of the average instance take."""
-        sure, found, share = self._sure(memory), self.rows.none, self.rows.widths[memory.name]
+        limited = any((memory.name, port) in self.rows.rates for port in ACCESSES)
+        sure, found, share = self._sure(memory) if limited else (), self.rows.none, self.rows.widths[memory.name]
         if not sure:
             return found
         read = sum(least.bits * least.read_or_drained for least in sure)

@@ -193,14 +193,14 @@ def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout
     favour of tiles (`least_word_bits`).
     """
     rows: list[list[int]] = []
-    whole = all(isinstance(held_bits(tensor, accelerator), int) for tensor in operator.tensors)
+    held = {tensor.name: held_bits(tensor, accelerator) for tensor in operator.tensors}
+    whole = all(isinstance(bits, int) for bits in held.values())
     parts = 1 if whole and accelerator.sparsity is None else PARTS_OF_BITS
 
     def word_bits(memory: Memory, tensor: Tensor) -> int:
-        bits = held_bits(tensor, accelerator)
         if accelerator.sparsity is None:
-            return int(parts * bits)
-        return max(1, int(parts * least_word_bits(accelerator, memory.name, tensor, float(bits))))
+            return int(parts * held[tensor.name])
+        return max(1, int(parts * least_word_bits(accelerator, memory.name, tensor, float(held[tensor.name]))))
 
     for s, slot in enumerate(layout.slots):
         memory = accelerator.levels[slot.level]

@@ -1,6 +1,7 @@
 """What the compiled bound of whole mappings reads: the cost rules of `exact_tables`, without chains of steps."""
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
                          for fanout in tables.accelerator.fanouts], dtype=np.int64).reshape(-1, 2).T
     unused = given.unused
     lanes = np.array([slot.axis != "T" for slot in space.layout.slots], dtype=np.int64)
-    modes, mode_of, windows = _ways(own[INSIDE], lanes_of, lanes, given.edges, given.share)
+    modes, mode_of, windows = _ways(*map(_plain, (own[INSIDE], lanes_of, lanes, given.edges, given.share)))
     accesses = np.array([np.prod([operator.sizes[name] for name in tensor.dimensions], dtype=np.float64)
                          for tensor in operator.tensors])
     spans = given.spans
@@ -105,9 +106,19 @@ def _least_energy(given: Arrays) -> float:
     return float(weights[-1] + (weights[:n] + weights[n:-1])[outer] @ given.words[given.edges[outer, TENSOR]])
 
 
-def _ways(memory_slots: Integers, fanout_slots: Integers, lanes: Integers, edges: Integers,
-          share: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return the ways to count pieces, which to use where (-1: there is one), and what happens to sliding axes."""
+def _plain(array: Integers) -> tuple[Any, ...]:
+    """Return an array as tuples, which can be a key."""
+    return tuple(tuple(row) if isinstance(row, list) else row for row in array.tolist())
+
+
+@lru_cache(maxsize=1024)
+def _ways(*given: tuple[Any, ...]) -> tuple[Integers, Integers, Integers]:
+    """Return the ways to count pieces, which to use where (-1: there is one), and what happens to sliding axes.
+
+    Kept, as layers and machines of one structure have the same.
+    """
+    memory_slots, fanout_slots, lanes, edges, share = map(np.array, given)
+    fanout_slots, edges, share = fanout_slots.reshape(2, -1), edges.reshape(-1, 3), share.reshape(len(given[3]), -1)
     slots, memories = len(lanes), len(memory_slots)
     found = {(*np.where(lanes != 0, FIRST, CUT).tolist(),): 0}
     mode_of = np.full((len(edges), 2, memories + 1), -1, dtype=np.int64)
