@@ -1,18 +1,23 @@
 """Schedules: plans simulated a second, beside the same simulator in plain Python; gaps of methods on MAGMA's systems.
 
 Usage: python benchmarks/schedules.py [JOBS [CORES]]
-       python benchmarks/schedules.py gaps [MAPPINGS [SAMPLES [SEEDS [METHOD ...]]]]
+       python benchmarks/schedules.py gaps [--mappings N] [--samples N | --seconds N] [--seeds N] [--lists FOLDER]
+                                           [--rows FILE] [METHOD ...]
        python benchmarks/schedules.py warm [MAPPINGS [SAMPLES [GROUPS [SYSTEM ...]]]]
 
 Random jobs of which a fifth asks for more than its part of the bandwidth; for each way of sharing, seconds for 10,000
 plans on one thread and on all, and how many times as fast as plain Python, which simulates a few, all threads are.
 
 With ``gaps``: how far the plans of methods are above their bounds, at the least and the greatest bandwidth of each
-system and task, with max-min sharing, after so many samples each: medians over seeds, and on how many settings the
-first method is above each other by more than 0.1 %. With ``warm``: how many times sooner `magma` comes to 99 % of what
-it ends with where a group begins from the plan of another one of its task, at 1 and 16 GB/s.
+system and task, with max-min sharing, after so many plans or seconds each: medians over seeds; on how many of the 48
+settings each is within 0.1, 1 and 3 %; and on how many `auto` and `magma` are above each other method by more than
+0.1 %. With ``--lists``, the jobs are those of MAGMA's own lists, ``FOLDER/conv/insts0.csv`` and so on. ``--rows`` keeps
+what was measured, a line in JSON for each plan, and takes it up. With ``warm``: how many times sooner `magma` comes to
+99 % of what it ends with where a group begins from the plan of another one of its task, at 1 and 16 GB/s.
 """
 
+import argparse
+import json
 import os
 import sys
 import time
@@ -23,17 +28,20 @@ from typing import Any
 
 import numpy as np
 
+import tilewright as tw
 from tilewright.jobs import Runner
 from tilewright.scheduling import (
     SHARINGS,
     AnalysisTable,
     KnownPlan,
+    LayerJob,
     ScheduleBound,
     Scheduled,
     ScheduleProblem,
     adopted,
     analyse,
     load_system,
+    network_jobs,
     schedule,
     schedule_bound,
     simulate,
@@ -98,28 +106,57 @@ class Memory:
         self.values[repr(key)] = value
 
 
-def gaps(mappings: int = 240, samples: int = 10_000, seeds: int = 1,
-         methods: Sequence[str] = ("auto", "magma")) -> None:
-    runner, found = Runner("jobs", keeper=Memory()), {method: [] for method in methods}
-    for task in ("vision", "lang", "recom", "mix"):
-        for name, most in (("s1", 16), ("s2", 16), ("s3", 256), ("s4", 256), ("s5", 256), ("s6", 256)):
-            system = load_system(name)
-            analysis = analyse(task_groups(task)[0], system, samples=mappings, runner=runner)
+TASKS = ("vision", "lang", "recom", "mix")
+LISTS = {"vision": "conv"}
+"""Under which name MAGMA's release has a task's lists, where it is another."""
+GREATEST = {"s1": 16, "s2": 16, "s3": 256, "s4": 256, "s5": 256, "s6": 256}
+"""Of each system the greatest bandwidth that is looked at, in GB/s."""
+
+
+def group_of(task: str, lists: Path | None) -> Sequence[LayerJob]:
+    """Return the jobs of a task: drawn, or of the first of MAGMA's own lists."""
+    if lists is None:
+        return task_groups(task)[0]
+    return network_jobs([(tw.load_network(lists / LISTS.get(task, task) / "insts0.csv"), 1)])
+
+
+def gaps(asked: argparse.Namespace) -> None:
+    runner, kept = Runner("jobs", keeper=Memory()), asked.rows
+    known = {tuple(row[:5]): row[5] for row in map(json.loads, kept.read_text().splitlines())} if (
+        kept and kept.exists()) else {}
+    found = {method: [] for method in asked.methods}
+    for task in TASKS:
+        jobs = group_of(task, asked.lists)
+        for name, most in GREATEST.items():
+            system, analysis = load_system(name), None
             for width in (1, most):
-                bandwidth = system.with_bandwidth(f"{width}GB/s").bandwidth
-                problem = ScheduleProblem(analysis.table, analysis.rows, bandwidth, sharing="max-min")
-                bound = schedule_bound(problem)
-                for method in methods:
-                    each = [schedule(problem, method, samples=samples, bound=bound, seed=seed).gap
-                            for seed in range(seeds)]
-                    found[method].append(float(np.median(each)))
-                told = "".join(f"{method:>12} {found[method][-1]:>8.3%}" for method in methods)
+                keys = {method: [(task, name, width, method, seed) for seed in range(asked.seeds)]
+                        for method in asked.methods}
+                missing = [key for each in keys.values() for key in each if key not in known]
+                if missing:
+                    analysis = analysis or analyse(jobs, system, samples=asked.mappings, runner=runner)
+                    problem = ScheduleProblem(analysis.table, analysis.rows,
+                                              system.with_bandwidth(f"{width}GB/s").bandwidth, sharing="max-min")
+                    bound = schedule_bound(problem)
+                for key in missing:
+                    known[key] = schedule(problem, key[3], samples=None if asked.seconds else asked.samples,
+                                          seconds=asked.seconds, bound=bound, seed=key[4]).gap
+                    if kept:
+                        with kept.open("a") as file:
+                            file.write(json.dumps([*key, known[key]]) + "\n")
+                for method, each in keys.items():
+                    found[method].append(float(np.median([known[key] for key in each])))
+                told = "".join(f"{method:>12} {found[method][-1]:>8.3%}" for method in asked.methods)
                 print(f"{task:<8}{name:<4}{width:>4} GB/s{told}", flush=True)
-    first = np.array(found[methods[0]])
-    for method, known in found.items():
-        print(f"{method}: at most 1 % on {sum(gap <= 0.01 for gap in known)}, 3 % on "
-              f"{sum(gap <= 0.03 for gap in known)} of {len(known)}; the most {max(known):.1%}; {methods[0]} is above "
-              f"it on {sum(1 + first > 1.001 * (1 + np.array(known)))}")
+    for method, each in found.items():
+        within = ", ".join(f"{share:.1%} on {sum(gap <= share for gap in each)}" for share in (0.001, 0.01, 0.03))
+        above = "".join(f"; {one} is above it on {sum(_above(found[one], each))}" for one in ("auto", "magma")
+                        if one in found and one != method)
+        print(f"{method}: at most {within} of {len(each)}; the most {max(each):.1%}{above}")
+
+
+def _above(gaps: Sequence[float], others: Sequence[float]) -> list[bool]:
+    return [1 + gap > 1.001 * (1 + other) for gap, other in zip(gaps, others, strict=True)]
 
 
 def until(run: Scheduled, score: float) -> float:
@@ -129,7 +166,7 @@ def until(run: Scheduled, score: float) -> float:
 
 def warm(mappings: int = 240, samples: int = 10_000, groups: int = 4, systems: Sequence[str] = ("s2", "s4")) -> None:
     runner, sooner = Runner("jobs", keeper=Memory()), []
-    for task in ("vision", "lang", "recom", "mix"):
+    for task in TASKS:
         for name in systems:
             system, drawn = load_system(name), task_groups(task, groups + 1, 5)
             analysis = analyse([job for group in drawn for job in group], system, samples=mappings, runner=runner)
@@ -148,9 +185,21 @@ def warm(mappings: int = 240, samples: int = 10_000, groups: int = 4, systems: S
           f"{sum(each <= 1 for each in sooner)} of {len(sooner)}")
 
 
+def gaps_asked(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="schedules.py gaps")
+    parser.add_argument("methods", nargs="*", default=["auto", "magma"], metavar="METHOD")
+    for name, default in (("mappings", 240), ("samples", 10_000), ("seeds", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seconds", type=float, help="in place of samples")
+    parser.add_argument("--lists", type=Path)
+    parser.add_argument("--rows", type=Path)
+    return parser.parse_args(words)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["gaps"], ["warm"]):
-        ask = gaps if sys.argv[1] == "gaps" else warm
-        ask(*map(int, sys.argv[2:5]), *([tuple(sys.argv[5:])] if sys.argv[5:] else []))
+    if sys.argv[1:2] == ["gaps"]:
+        gaps(gaps_asked(sys.argv[2:]))
+    elif sys.argv[1:2] == ["warm"]:
+        warm(*map(int, sys.argv[2:5]), *([tuple(sys.argv[5:])] if sys.argv[5:] else []))
     else:
         main(*map(int, sys.argv[1:]))
