@@ -32,24 +32,25 @@ def list_things(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     name: Annotated[str | None, typer.Argument(
         show_default=False,
-        help="Show this one more closely: a network's layers, an accelerator's levels, a mapper's options, an entry of "
-             "the library.")] = None,
+        help="Show this one more closely: a network's layers, an accelerator's levels, the cores of a system, a "
+             "mapper's options, an entry of the library.")] = None,
     yaml: Annotated[bool, typer.Option(
-        "--yaml", help="With an accelerator's name: its whole definition, to begin a file of one's own.")] = False,
+        "--yaml", help="With the name of an accelerator or a system: its whole definition, to begin a file of one's "
+                       "own.")] = False,
     tensors: Annotated[bool, typer.Option(
         "--tensors", help="With a network's name: its tensors, who makes and reads them, and whose bytes they share.",
         )] = False,
     store: StorePlace = None,
 ) -> None:
     """List networks, accelerators, mappers, dataflows, formats and so on, or show one."""
-    if yaml and (kind != "accelerators" or name is None):
-        raise InputError("--yaml", "must come with the name of an accelerator", None,
+    if yaml and (kind not in _DESCRIBED or name is None):
+        raise InputError("--yaml", "must come with the name of an accelerator or a system", None,
                          "For example tilewright list accelerators eyeriss --yaml")
     if tensors and (kind != "networks" or name is None):
         raise InputError("--tensors", "must come with the name of a network", None,
                          "For example tilewright list networks resnet18 --tensors")
-    if name is not None and kind == "accelerators":
-        _accelerator(name, yaml)
+    if name is not None and kind in _DESCRIBED:
+        print(_DESCRIBED[kind](name, yaml))
     elif name is not None and kind == "library":
         _entry(name, store)
     elif name is not None and kind not in _ONE:
@@ -125,11 +126,11 @@ def _accelerators() -> Listing:
     return Listing(("Accelerator", "MAC units", "MHz", "Technology", "Levels"), rows, (1, 2))
 
 
-def _accelerator(name: str, yaml: bool) -> None:
+def _accelerator(name: str, yaml: bool) -> str:
     from tilewright.hardware import describe, dump_accelerator
 
     machine = tilewright.api.load_accelerator(name)
-    print(dump_accelerator(machine) if yaml else describe(machine))
+    return dump_accelerator(machine) if yaml else describe(machine)
 
 
 def _mappers() -> Listing:
@@ -219,6 +220,24 @@ def _systems() -> Listing:
     return Listing(("System", "Cores", "Peak (GFLOP/s)", "GB/s"), rows, (2, 3))
 
 
+def _system(name: str, yaml: bool) -> str:
+    from tilewright.hardware import describe
+    from tilewright.report import significant
+    from tilewright.scheduling import load_system, system_text
+
+    if yaml:
+        return system_text(name)
+    system = load_system(name)
+    told = [f"{system.name}: {len(system.cores)} cores at {system.clock_mhz:g} MHz share "
+            f"{significant(system.gigabytes_per_second)} GB/s; peak {system.peak_gflops:,.0f} GFLOP/s"]
+    told += [f"source: {line}" for line in system.sources]
+    of_cores = {line for core in system.cores for line in core.accelerator.assumptions}
+    told += [f"assumed: {line}" for line in system.assumptions if line not in of_cores]
+    for kind, core in enumerate(system.kinds):
+        told.append(f"\n{system.kind_of.tolist().count(kind)} x {core.style}\n{describe(core.accelerator)}")
+    return "\n".join(told)
+
+
 def _dataflows() -> Listing:
     from tilewright.mapping import DATAFLOWS
 
@@ -301,4 +320,5 @@ _ALL: dict[str, Callable[[], Listing]] = {
     "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}
+_DESCRIBED: dict[str, Callable[[str, bool], str]] = {"accelerators": _accelerator, "systems": _system}
 _ONE: dict[str, Callable[[str], Listing]] = {"networks": _network, "mappers": _mapper}

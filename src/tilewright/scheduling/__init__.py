@@ -41,7 +41,7 @@ from tilewright.scheduling.session import (
     schedule,
 )
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
-from tilewright.scheduling.system import Core, System, load_system, system_names
+from tilewright.scheduling.system import Core, System, load_system, system_names, system_text
 
 __all__ = [
     "GROUP",
@@ -86,6 +86,7 @@ __all__ = [
     "schedule_record",
     "simulate",
     "system_names",
+    "system_text",
     "task_groups",
     "task_names",
     "timeline",

@@ -114,6 +114,19 @@ def load_system(source: str | Path | System) -> System:
     return _read(text if "\n" in text else Path(text))
 
 
+def system_text(name: str) -> str:
+    """Return the file of a system that is known, to begin one of your own.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if name not in system_names():
+        raise unknown_name("system", name, list(system_names()))
+    return (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+
+
 @cache
 def _known(name: str) -> System:
     return _read(FOLDER / f"{name}.yaml")

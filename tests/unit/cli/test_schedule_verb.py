@@ -176,6 +176,14 @@ def test_systems_and_methods_are_listed(here):
     assert "magma" in here("list", "schedulers").out
 
 
+def test_the_file_of_a_system_begins_one_of_your_own(here, tmp_path):
+    (tmp_path / "mine.yaml").write_text(here("list", "systems", "s2", "--yaml").out)
+    assert load_system(tmp_path / "mine.yaml") == load_system("s2")
+    assert here("list", "systems", "mine.yaml").out == here("list", "systems", "s2").out
+    assert "3 x nvdla" in here("list", "systems", "s2").out
+    assert here("list", "systems", "s9").code == 2
+
+
 @pytest.mark.parametrize("what", ["schedulers", "methods"])
 def test_what_is_listed_is_told_by_what_it_does(here, what):
     rows = here("list", what).out.splitlines()[2:]
