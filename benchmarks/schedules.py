@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/schedules.py [JOBS [CORES]]
        python benchmarks/schedules.py gaps [--mappings N] [--samples N | --seconds N] [--seeds N] [--lists FOLDER]
-                                           [--rows FILE] [METHOD ...]
+                                           [--rows FILE] [--store FILE] [METHOD ...]
        python benchmarks/schedules.py warm [MAPPINGS [SAMPLES [GROUPS [SYSTEM ...]]]]
 
 Random jobs of which a fifth asks for more than its part of the bandwidth; for each way of sharing, seconds for 10,000
@@ -12,8 +12,9 @@ With ``gaps``: how far the plans of methods are above their bounds, at the least
 system and task, with max-min sharing, after so many plans or seconds each: medians over seeds; on how many of the 48
 settings each is within 0.1, 1 and 3 %; and on how many `auto` and `magma` are above each other method by more than
 0.1 %. With ``--lists``, the jobs are those of MAGMA's own lists, ``FOLDER/conv/insts0.csv`` and so on. ``--rows`` keeps
-what was measured, a line in JSON for each plan, and takes it up. With ``warm``: how many times sooner `magma` comes to
-99 % of what it ends with where a group begins from the plan of another one of its task, at 1 and 16 GB/s.
+what was measured, a line in JSON for each plan, and takes it up; ``--store`` keeps what jobs take on their cores.
+With ``warm``: how many times sooner `magma` comes to 99 % of what it ends with where a group begins from the plan of
+another one of its task, at 1 and 16 GB/s.
 """
 
 import argparse
@@ -47,6 +48,7 @@ from tilewright.scheduling import (
     simulate,
     task_groups,
 )
+from tilewright.store import Results
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "scheduling"))
 from plan_walk import walk_plan  # the literal simulator stands with the tests
@@ -121,7 +123,8 @@ def group_of(task: str, lists: Path | None) -> Sequence[LayerJob]:
 
 
 def gaps(asked: argparse.Namespace) -> None:
-    runner, kept = Runner("jobs", keeper=Memory()), asked.rows
+    keeper = Results(asked.store, "gaps", keep_outdated=True) if asked.store else Memory()
+    runner, kept = Runner("jobs", keeper=keeper), asked.rows
     known = {tuple(row[:5]): row[5] for row in map(json.loads, kept.read_text().splitlines())} if (
         kept and kept.exists()) else {}
     found = {method: [] for method in asked.methods}
@@ -193,6 +196,7 @@ def gaps_asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="in place of samples")
     parser.add_argument("--lists", type=Path)
     parser.add_argument("--rows", type=Path)
+    parser.add_argument("--store", type=Path)
     return parser.parse_args(words)
 
 

@@ -127,11 +127,13 @@ class ScheduleAuto(Resumable):
         filler = int(need[:, :, 0].sum(axis=0).argmax())
         filling = need <= 1.0
         filling[:, filler] = need[:, filler] >= HUNGRY
-        scarce = session.bound.shares.get("bandwidth", 0.0) > SCARCE and filling[:, filler].any()
+        scarce = session.bound.shares.get("bandwidth", 0.0) > SCARCE
         for usable, idle in ((None, 0.0), (filling, 0.0), *((None, part) for part in IDLE)):
             first = usable is None and not idle
             if not first and not (scarce and self._above):
                 return
+            if usable is not None and not filling[:, filler].any():
+                continue
             relaxation = Relaxation(problem, apart=True, usable=usable, idle=idle)
             seconds = self._seconds if first else self._seconds / 4
             chosen, bound = relaxation.assign(seconds, nodes=1 if idle else self.options.branches)
