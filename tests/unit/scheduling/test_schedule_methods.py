@@ -350,6 +350,16 @@ def test_auto_lets_one_core_take_what_the_others_leave_of_the_bandwidth(monkeypa
     assert schedule(asked, "auto", samples=60).gap > 1e-2
 
 
+def test_auto_lets_cores_wait_for_the_bandwidth(monkeypatch):
+    """Half of the jobs ask for more than their part: assignments that fill the cores whole cannot be had."""
+    rng = np.random.default_rng(9)
+    cycles = rng.integers(50, 150, 40)
+    asked = problem([*zip(cycles, cycles * rng.choice([0.2, 1.6], 40), strict=True)], 3, 4, sharing="max-min")
+    assert schedule(asked, "auto", samples=100).gap < 0.015
+    monkeypatch.setattr("tilewright.scheduling.methods.auto.IDLE", ())
+    assert schedule(asked, "auto", samples=100).gap > 0.03
+
+
 def test_climbing_keeps_the_best_and_what_its_scores_say():
     asked = group()
     session = ScheduleSession(asked, None, None, 1, bound=NOTHING)
