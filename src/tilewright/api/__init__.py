@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         mapper_options,
         mapper_summary,
         mappers_page,
+        member_options,
     )
     from tilewright.api.converting import convert, read_foreign
     from tilewright.api.designing import DesignRun, LayersRun, design
@@ -129,6 +130,7 @@ __all__ = [
     "mapper_options",
     "mapper_summary",
     "mappers_page",
+    "member_options",
     "open_plan",
     "open_run",
     "open_schedule",

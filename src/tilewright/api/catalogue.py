@@ -1,17 +1,12 @@
 """What the registries hold, described from the docstrings of their members."""
 
 import inspect
-from dataclasses import dataclass, fields, is_dataclass
-
-import numpy as np
+from dataclasses import dataclass, fields
+from typing import Any
 
 from tilewright.api.flags import told
-from tilewright.base import EXTRAS
-from tilewright.hardware import Accelerator, AccessEnergy, Memory
-from tilewright.mapping import MapSpace
+from tilewright.base import EXTRAS, Registry
 from tilewright.search import MAPPERS, search
-from tilewright.search import Task as SearchTask
-from tilewright.workload import ROLES, matmul
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,12 @@ def mapper_summary(name: str) -> str:
 
 def mapper_options(name: str) -> tuple[Option, ...]:
     """Return the options of a mapper, as its record of options documents them."""
-    kind = getattr(MAPPERS.get(name), "options_type", None) or _options_type(name)
+    return member_options(MAPPERS, name)
+
+
+def member_options(registry: Registry[Any], name: str) -> tuple[Option, ...]:
+    """Return the options of a member of a registry, as their record documents them."""
+    kind = registry.options(name)
     if kind is None:
         return ()
     about = told(kind)
@@ -48,15 +48,6 @@ def mapper_options(name: str) -> tuple[Option, ...]:
 def mapper_extra(name: str) -> str:
     """Return the extra of the package that a mapper needs, empty where it needs none."""
     return getattr(MAPPERS.get(name), "extra", "")
-
-
-def _options_type(name: str) -> type | None:
-    """Return the record of options of a mapper that does not name it: that of one built for a tiny task."""
-    memory = Memory("Memory", ROLES, AccessEnergy(1, 1, 1, 1))
-    space = MapSpace(matmul("tiny", m=2, n=2, k=2), Accelerator("tiny", (memory,)))
-    mapper = MAPPERS.get(name)(SearchTask(space, np.random.default_rng(0), samples=1))
-    options = getattr(mapper, "options", None)
-    return type(options) if is_dataclass(options) else None
 
 
 def _default(name: str) -> str:

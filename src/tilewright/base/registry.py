@@ -21,14 +21,17 @@ class Registry(Generic[T]):
     def __init__(self, family: str) -> None:
         self.family = family
         self._members: dict[str, T] = {}
+        self._options: dict[str, type] = {}
 
-    def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers its argument under ``name``."""
+    def register(self, name: str, options: type | None = None) -> Callable[[T], T]:
+        """Return a decorator that registers its argument under ``name``, with the record of its options."""
 
         def add(member: T) -> T:
             if name in self._members:
                 raise ValueError(f"{self.family} {name!r} is registered twice")
             self._members[name] = member
+            if options is not None:
+                self._options[name] = options
             return member
 
         return add
@@ -39,6 +42,11 @@ class Registry(Generic[T]):
             return self._members[name]
         except KeyError:
             raise unknown_name(self.family, name, list(self._members)) from None
+
+    def options(self, name: str) -> type | None:
+        """Return the record of the options of the member called ``name``; None where it named none."""
+        self.get(name)
+        return self._options.get(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)

@@ -32,8 +32,8 @@ def list_things(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     name: Annotated[str | None, typer.Argument(
         show_default=False,
-        help="Show this one more closely: a network's layers, an accelerator's levels, the cores of a system, a "
-             "mapper's options, an entry of the library.")] = None,
+        help="Show this one more closely: a network's layers, an accelerator's levels, the cores of a system, the "
+             "options of a mapper or a method, an entry of the library.")] = None,
     yaml: Annotated[bool, typer.Option(
         "--yaml", help="With the name of an accelerator or a system: its whole definition, to begin a file of one's "
                        "own.")] = False,
@@ -61,7 +61,8 @@ def list_things(
         else:
             found = _STORED[kind](store) if kind in _STORED else _ALL[kind]()
         screen = console()
-        tilewright.report.print_listing(found.heads, found.rows, found.right, screen)
+        if found.rows or name is None:
+            tilewright.report.print_listing(found.heads, found.rows, found.right, screen)
         for note in found.notes:
             say(screen, note)
 
@@ -142,14 +143,22 @@ def _mappers() -> Listing:
 
 
 def _mapper(name: str) -> Listing:
+    from tilewright.search import MAPPERS
+
+    return _member(MAPPERS, name)
+
+
+def _member(registry: Registry[Any], name: str) -> Listing:
+    """Return the options of one; say what it does, and what it needs."""
     from tilewright.base import EXTRAS
 
-    screen = console()
-    say(screen, f"{name}: {tilewright.api.mapper_summary(name)}\n")
-    if extra := tilewright.api.mapper_extra(name):
+    screen, options = console(), tilewright.api.member_options(registry, name)
+    say(screen, f"{name}: {_about(registry.get(name))}\n")
+    if extra := getattr(registry.get(name), "extra", ""):
         say(screen, f"Needs: {EXTRAS[extra][1]}\n")
     return Listing(("Option", "Default", "What it does"), [
-        (option.name, option.default, option.about) for option in tilewright.api.mapper_options(name)], (1,))
+        (option.name, option.default, option.about) for option in options], (1,),
+        () if options else ("It has no options.",))
 
 
 def _methods() -> Listing:
@@ -161,16 +170,35 @@ def _methods() -> Listing:
         for name, about, extra in _members(registry)])
 
 
+def _method(name: str) -> Listing:
+    from tilewright.codesign import DESIGNERS
+    from tilewright.codesign.allocation import METHODS
+
+    return _member(DESIGNERS if name in DESIGNERS or name not in METHODS else METHODS, name)
+
+
 def _schedulers() -> Listing:
     from tilewright.scheduling import SCHEDULERS
 
     return Listing(("Method", "How it schedules", "Needs"), _members(SCHEDULERS))
 
 
+def _scheduler(name: str) -> Listing:
+    from tilewright.scheduling import SCHEDULERS
+
+    return _member(SCHEDULERS, name)
+
+
 def _fusers() -> Listing:
     from tilewright.fusion.microbatch import FUSION_MAPPERS
 
     return Listing(("Mapper", "How it fuses", "Needs"), _members(FUSION_MAPPERS))
+
+
+def _fuser(name: str) -> Listing:
+    from tilewright.fusion.microbatch import FUSION_MAPPERS
+
+    return _member(FUSION_MAPPERS, name)
 
 
 def _allocators() -> Listing:
@@ -198,13 +226,13 @@ def _recommenders() -> Listing:
 
 
 def _members(registry: Registry[Any]) -> list[tuple[str, str, str]]:
-    """Return name, a sentence, and the extra that it needs of each; optimisers of numbers are told as mappers."""
-    found = []
-    for name in registry:
-        member = registry.get(name)
-        about = tilewright.api.mapper_summary(name) if hasattr(member, "box") else (member.__doc__ or "").split("\n")[0]
-        found.append((name, about, getattr(member, "extra", "")))
-    return found
+    """Return name, a sentence, and the extra that it needs of each."""
+    return [(name, _about(registry.get(name)), getattr(registry.get(name), "extra", "")) for name in registry]
+
+
+def _about(member: Any) -> str:
+    """Return what a member says it does; optimisers of numbers say it as mappers."""
+    return (getattr(member, "box", member).__doc__ or "").split("\n")[0]
 
 
 def _systems() -> Listing:
@@ -321,4 +349,5 @@ _ALL: dict[str, Callable[[], Listing]] = {
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}
 _DESCRIBED: dict[str, Callable[[str, bool], str]] = {"accelerators": _accelerator, "systems": _system}
-_ONE: dict[str, Callable[[str], Listing]] = {"networks": _network, "mappers": _mapper}
+_ONE: dict[str, Callable[[str], Listing]] = {
+    "networks": _network, "mappers": _mapper, "methods": _method, "schedulers": _scheduler, "fusers": _fuser}

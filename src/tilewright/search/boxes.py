@@ -150,7 +150,7 @@ def black_box(name: str, options: type[Any], extra: str = "", metrics: tuple[str
     def add(build: Callable[[Any, Problem], Optimiser]) -> Callable[[Any, Problem], Optimiser]:
         member = BlackBox(name, options, build, extra, metrics)
         object.__setattr__(member, "__doc__", build.__doc__)
-        MAPPERS.register(name)(member)
+        MAPPERS.register(name, options)(member)
         return build
 
     return add

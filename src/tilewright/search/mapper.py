@@ -97,7 +97,7 @@ class FrontMapper(Mapper, Protocol):
 
 
 MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")
-"""Every mapper by name. One module and one line ``@MAPPERS.register(name)`` add one."""
+"""Every mapper by name. One module and one line ``@MAPPERS.register(name, options)`` add one."""
 
 LARGEST_OPTION = 1 << 24
 ENDS = {"ge": ("at least", operator.ge), "gt": ("above", operator.gt),

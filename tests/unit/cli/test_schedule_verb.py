@@ -184,6 +184,15 @@ def test_the_file_of_a_system_begins_one_of_your_own(here, tmp_path):
     assert here("list", "systems", "s9").code == 2
 
 
+@pytest.mark.parametrize(("kind", "name", "option"), [
+    ("schedulers", "magma", "accelerator"), ("methods", "digamma", "trims"), ("methods", "ga", "ranked"),
+    ("fusers", "g-sampler", "population"), ("mappers", "gamma", "crossover")])
+def test_options_of_a_method_are_listed(here, kind, name, option):
+    found = here("list", kind, name).out
+    assert any(row.startswith(option) and len(row.split()) > 4 for row in found.splitlines()), found
+    assert here("list", kind, "nothing").code == 2
+
+
 @pytest.mark.parametrize("what", ["schedulers", "methods"])
 def test_what_is_listed_is_told_by_what_it_does(here, what):
     rows = here("list", what).out.splitlines()[2:]

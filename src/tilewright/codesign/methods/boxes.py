@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, make_dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,10 +108,15 @@ class BoxDesigner:
         """The extra of the package that it cannot do without, if any."""
         return self.box.extra
 
+    @cached_property
+    def options_type(self) -> type[Any]:
+        """Those of the mapper, and ``ranked``."""
+        about = Annotated[bool, "Whether designs that break a limit are ranked by how far, or all alike."]
+        return make_dataclass("RankedOptions", [("ranked", about, False)], bases=(self.box.options_type,), frozen=True)
+
     def __call__(self, session: Session, options: Options) -> VectorDesigner:
         """Return a designer; an `InputError` if an option is wrong or the extra is not installed."""
-        kind = make_dataclass("RankedOptions", [("ranked", bool, False)], bases=(self.box.options_type,), frozen=True)
-        given: Any = read_options(kind, options, self.box.name)
+        given: Any = read_options(self.options_type, options, self.box.name)
         require_extra(self.extra, "design method", self.box.name)
 
         def make(problem: Problem) -> Optimiser:
@@ -135,5 +141,5 @@ class Draws:
 
 BOXES = [BlackBox("random", MapperOptions, Draws), *(
     member for member in (MAPPERS.get(name) for name in MAPPERS) if isinstance(member, BlackBox))]
-for _box in BOXES:
-    DESIGNERS.register(_box.name)(BoxDesigner(_box))
+for _designer in map(BoxDesigner, BOXES):
+    DESIGNERS.register(_designer.box.name, _designer.options_type)(_designer)

@@ -310,7 +310,7 @@ def _held(homes: dict[int, list[int]], memory: int) -> int:
     return max(0, first - 1)
 
 
-@DESIGNERS.register("digamma")
+@DESIGNERS.register("digamma", DigammaOptions)
 class Digamma:
     """DiGamma: Gamma's operators on the mapping of every layer, and one on the hardware; buffers are what they need."""
 

@@ -36,7 +36,7 @@ class GradientDesignOptions(MapperOptions):
     newcomers: Annotated[Share, "Share of the starts that are drawn; the others are the best ones, shaken."] = 0.5
 
 
-@DESIGNERS.register("gradient")
+@DESIGNERS.register("gradient", GradientDesignOptions)
 class GradientDesigner:
     """Mappings of all layers descend together along the gradient of the objective, with the hardware that they need.
 

@@ -33,7 +33,7 @@ class SharedOptions(MapperOptions):
     share: Annotated[Count, "Samples of each layer on each machine, at most."] = 64
 
 
-@DESIGNERS.register("grid")
+@DESIGNERS.register("grid", SharedOptions)
 class GridDesigner:
     """Hardware optimisation by a grid (6.3.1): of each number values even in its logarithm, up to the most that fits.
 
@@ -81,7 +81,7 @@ class GridDesigner:
         return [{key: float(column[row]) for key, column in table.items()} for row in fits.tolist()]
 
 
-@DESIGNERS.register("exhaustive")
+@DESIGNERS.register("exhaustive", SharedOptions)
 class ExhaustiveDesigner:
     """Every machine of a small space within the limits, that of the least bound first, until bounds rule out the rest.
 

@@ -29,7 +29,7 @@ class TwoLoopOptions(SharedOptions):
     mapper: Annotated[str, "What maps their layers."] = "gamma"
 
 
-@DESIGNERS.register("two-loop")
+@DESIGNERS.register("two-loop", TwoLoopOptions)
 class TwoLoopDesigner:
     """Machines proposed one after the other by what the best mappings of those before them came to.
 

@@ -198,4 +198,4 @@ def load_fuser(path: Path, kind: str, user: str, field: str) -> "tuple[SequenceM
 
 
 for _name, _kind in (("dnnfuser", "transformer"), ("seq2seq", "lstm")):
-    FUSION_MAPPERS.register(_name)(Learned(_name, _kind))
+    FUSION_MAPPERS.register(_name, LearnedOptions)(Learned(_name, _kind))

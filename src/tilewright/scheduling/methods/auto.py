@@ -46,7 +46,7 @@ class ScheduleAutoOptions(MapperOptions):
                                "with the budget."] = 0.003
 
 
-@SCHEDULERS.register("auto")
+@SCHEDULERS.register("auto", ScheduleAutoOptions)
 class ScheduleAuto(Resumable):
     """List schedules and integer assignments, then local search on some plans, which MAGMA's operators may cross."""
 

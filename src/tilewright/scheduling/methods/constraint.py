@@ -117,4 +117,4 @@ class ConstraintMember:
         return ConstraintScheduler(session, options)
 
 
-SCHEDULERS.register("cp-sat")(ConstraintMember())
+SCHEDULERS.register("cp-sat", ConstraintOptions)(ConstraintMember())

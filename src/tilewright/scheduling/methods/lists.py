@@ -122,7 +122,7 @@ class Planned(Resumable):
         self.session.ended = self.at == len(self.plans)
 
 
-@SCHEDULERS.register("list")
+@SCHEDULERS.register("list", ListOptions)
 def lists(session: ScheduleSession, options: Options) -> Planned:
     """List schedules: every order with every rule for cores, with two rules for mappings."""
     return Planned(session, list_plans(session.problem, read_options(ListOptions, options, "list")))

@@ -100,7 +100,7 @@ class Breeding:
             np.copyto(getattr(born, name), getattr(other, name), where=where)
 
 
-@SCHEDULERS.register("magma")
+@SCHEDULERS.register("magma", MagmaOptions)
 class Magma(Resumable):
     """MAGMA (7.2.2): populations of plans, with crossovers of a genome, of a range of jobs, and of a core."""
 

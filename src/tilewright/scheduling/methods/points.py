@@ -53,4 +53,4 @@ class BoxScheduler:
 
 for _box in (MAPPERS.get(name) for name in MAPPERS):
     if isinstance(_box, BlackBox) and not _box.metrics:
-        SCHEDULERS.register(_box.name)(BoxScheduler(_box))
+        SCHEDULERS.register(_box.name, _box.options_type)(BoxScheduler(_box))

@@ -19,7 +19,7 @@ class ExhaustiveOptions(MapperOptions):
     distinct: Annotated[bool, "Give only one of the loop orders that cannot differ in cost."] = True
 
 
-@MAPPERS.register("exhaustive")
+@MAPPERS.register("exhaustive", ExhaustiveOptions)
 class ExhaustiveMapper(Resumable):
     """Proposes every mapping whose loops fit the arrays; ends by itself once all have been proposed."""
 

@@ -27,7 +27,7 @@ class RandomOptions(MapperOptions):
                                "mostly do."] = 0.0
 
 
-@MAPPERS.register("random")
+@MAPPERS.register("random", RandomOptions)
 class RandomMapper(Resumable):
     """Proposes random mappings, fit or not.
 
@@ -68,7 +68,7 @@ class PrunedOptions(RandomOptions):
                               "`num_threads`."] = 1
 
 
-@MAPPERS.register("random-pruned")
+@MAPPERS.register("random-pruned", PrunedOptions)
 class PrunedRandomMapper(Resumable):
     """Proposes random mappings whose tiles fit, and of those that cannot differ in cost only one.
 

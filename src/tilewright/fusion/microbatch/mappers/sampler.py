@@ -36,7 +36,7 @@ class SamplerOptions(MapperOptions):
     share: Annotated[Share, "Chance that they are shared out anew, in steps, as the roots of weights over words."] = 0.9
 
 
-@FUSION_MAPPERS.register("g-sampler")
+@FUSION_MAPPERS.register("g-sampler", SamplerOptions)
 class Sampler(Resumable):
     """G-Sampler: a genetic search with crossover, mutation, split, merge and growth of groups, and repair."""
 

@@ -38,4 +38,4 @@ class BoxMapper:
 
 for _box in (MAPPERS.get(name) for name in MAPPERS):
     if isinstance(_box, BlackBox) and not _box.metrics:
-        FUSION_MAPPERS.register(_box.name)(BoxMapper(_box))
+        FUSION_MAPPERS.register(_box.name, _box.options_type)(BoxMapper(_box))

@@ -44,7 +44,7 @@ class AutoOptions(BreedingOptions):
                               "perfect; 0 for never."] = 20_000
 
 
-@MAPPERS.register("auto")
+@MAPPERS.register("auto", AutoOptions)
 class AutoMapper(Resumable):
     """Breeds as gamma does, but looks at the bounds of children before it scores one; enumerates and proves if it can.
 

@@ -36,7 +36,7 @@ class ExactOptions(MapperOptions):
     nodes: Annotated[Count, "Partial mappings looked at before the search may show progress or be stopped."] = 300_000
 
 
-@MAPPERS.register("exact")
+@MAPPERS.register("exact", ExactOptions)
 class ExactMapper(Resumable):
     """Proposes what may beat the best so far; ends by itself once nothing is left that can.
 

@@ -192,7 +192,7 @@ def levels_in_use(task: Task) -> int:
                for level, count in sides.items())
 
 
-@MAPPERS.register("gamma")
+@MAPPERS.register("gamma", GammaOptions)
 def gamma(task: Task) -> Mapper:
     """A genetic algorithm over tiles, orders and levels of parallelism (Kao and Krishna, ICCAD 2020), with extensions.
 

@@ -33,7 +33,7 @@ class GradientOptions(MapperOptions):
     remembered: Annotated[Count, "Places in the table of mappings already proposed."] = 1 << 16
 
 
-@MAPPERS.register("gradient")
+@MAPPERS.register("gradient", GradientOptions)
 class GradientMapper(Resumable):
     """Descends a smooth form of the cost model, rounds to mappings, and corrects the best of them along the gradient.
 
@@ -49,7 +49,6 @@ class GradientMapper(Resumable):
     takes_start = True
     extra = "learn"
     changing = "best", "scores", "waiting", "seen", "idle", "rng"
-    options_type = GradientOptions
 
     def __init__(self, task: Task) -> None:
         require_extra("learn", "mapper", "gradient")

@@ -43,7 +43,7 @@ class MindMappingsOptions(MapperOptions):
                            "convolutions, from the point itself, which leaves what the network knows."] = True
 
 
-@MAPPERS.register("mind-mappings")
+@MAPPERS.register("mind-mappings", MindMappingsOptions)
 class MindMappingsMapper(Resumable):
     """Descends a network that has learnt from samples what mappings cost (Hegde et al., Mind Mappings, ASPLOS 2021).
 
@@ -57,7 +57,6 @@ class MindMappingsMapper(Resumable):
     takes_start = True
     extra = "learn"
     changing = "rows", "points", "age", "rng"
-    options_type = MindMappingsOptions
 
     def __init__(self, task: Task) -> None:
         require_extra("learn", "mapper", "mind-mappings")
