@@ -231,8 +231,9 @@ def _members(registry: Registry[Any]) -> list[tuple[str, str, str]]:
 
 
 def _about(member: Any) -> str:
-    """Return what a member says it does; optimisers of numbers say it as mappers."""
-    return (getattr(member, "box", member).__doc__ or "").split("\n")[0]
+    """Return what a member says it does, of an optimiser of numbers what that does."""
+    box = getattr(member, "box", None)
+    return ((member if box is None else box.build).__doc__ or "").split("\n")[0]
 
 
 def _systems() -> Listing:
