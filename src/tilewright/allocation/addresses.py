@@ -1,13 +1,10 @@
 """An address for each stay, or the stays that cannot have one together."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from functools import cache
 
 import numpy as np
 
-from tilewright.allocation.heuristics import stretches
 from tilewright.allocation.packing import Buffers, pack
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import AWAY, Stay
@@ -75,48 +72,6 @@ def _first_fit(stays: Sequence[Stay], rooms: Sequence[int]) -> list[int]:
 def _compiled() -> None:
     """Have all that packs compiled before time counts."""
     pack(Buffers(("a", "b", "c"), np.array([0, 1, 0]), np.array([2, 3, 1]), np.array([3, 2, 2])), 5, seconds=None)
-
-
-def jointly(problem: ResidencyProblem, sets: Sequence[AbstractSet[int]], seconds: float,
-            ) -> tuple[tuple[Stay, ...], tuple[int, ...]] | None:
-    """Return stays that hold these tensors in each step, none moved, with addresses, both chosen at once; or None.
-
-    Scratchpads lie behind one another in one range of addresses, and each stay has its place in it: none overlap in
-    time and place (CP-SAT of OR-Tools).
-    """
-    from ortools.sat.python import cp_model  # noqa: PLC0415  (an extra)
-
-    model, begins = cp_model.CpModel(), np.cumsum([0, *(pad.capacity_bytes for pad in problem.pads)]).tolist()
-    runs = sorted((tensor, first, last) for first, last, tensor in stretches(sets))
-    places, across, along = [], [], []
-    for tensor, first, last in runs:
-        pads = [pad for pad, one in enumerate(problem.pads) if problem.rooms[tensor][pad] <= one.capacity_bytes and all(
-            pad in problem.pads_of(tensor, at) for at in range(first, last + 1))]
-        rooms = {problem.rooms[tensor][pad] for pad in pads}
-        if len(rooms) != 1:
-            return None
-        room = rooms.pop()
-        ranges = [[begins[pad], begins[pad + 1] - room] for pad in pads]
-        places.append(model.new_int_var_from_domain(cp_model.Domain.from_intervals(ranges), ""))
-        across.append(model.new_fixed_size_interval_var(first, last + 1 - first, ""))
-        along.append(model.new_fixed_size_interval_var(places[-1], room, ""))
-    model.add_no_overlap_2d(across, along)
-    for at in range(len(problem.steps)):
-        live = [place for place, (_, first, last) in enumerate(runs) if first <= at <= last]
-        model.add_cumulative([along[place] for place in live], [1] * len(live), 1)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 2
-    solver.parameters.random_seed = 0
-    solver.parameters.max_time_in_seconds = max(0.01, seconds)
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
-    found, offsets = [], []
-    for (tensor, first, last), place in zip(runs, places, strict=True):
-        pad = bisect_right(begins, solver.value(place)) - 1
-        made = not problem.tensors[tensor].outside and first == problem.touches[tensor][0]
-        found.append(Stay(tensor, pad, first, last, "made" if made else "load"))
-        offsets.append(solver.value(place) - begins[pad])
-    return tuple(found), tuple(offsets)
 
 
 def _conflict(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[Stay, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tilewright.allocation.addresses import jointly, proven_conflict
+from tilewright.allocation.addresses import proven_conflict
 from tilewright.allocation.bounds import standing_bounds
 from tilewright.allocation.flow import Shares, flow_bound
 from tilewright.allocation.heuristics import (
@@ -141,11 +141,7 @@ def exact(search: PlanSearch) -> None:
         found = best_sets(search.problem, search.prices, search.score, lambda: search.left <= 0)
         if found is not None:
             search.raise_bound("sets", found.score)
-            trouble = search.offer("exact", stays_of(search.problem, placed(search.problem, found.sets)))
-            if trouble and not search.closed and has_extra(EXTRA):
-                both = jointly(search.problem, found.sets, search.left / 3)
-                if both is not None:
-                    search.take("exact", *both)
+            search.offer("exact", stays_of(search.problem, placed(search.problem, found.sets)))
         elif has_extra(EXTRA):
             bound, shares = flow_bound(search.problem, search.prices, lambda: search.left <= 0)
             search.raise_bound("flow", bound)
