@@ -178,10 +178,8 @@ class Words:
         return self.layout.slots[slot].axis != "T"
 
     def size(self, name: str) -> int:
-        """Row with the size of a dimension; that of the first one of the same size."""
-        if name not in self.sizes:
-            return self.program.number(1.0)
-        return self.program.number(Sizes((next(k for k, size in self.sizes.items() if size == self.sizes[name]),)))
+        """Row with the size of a dimension, 1 where there is none of this name."""
+        return self.program.number(Sizes((name,)) if name in self.sizes else 1.0)
 
     @staticmethod
     def all_of(names: Iterable[str], axes: tuple[Axis, ...] = ()) -> float | Sizes:

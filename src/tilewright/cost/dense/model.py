@@ -70,7 +70,7 @@ def walks_of(operator: Operator, accelerator: Accelerator, layout: Layout) -> Wa
 class Model:
     """Writes the program of one operator on one machine for one layout.
 
-    The program is that of all operators whose sizes are 1 and equal where this one's are (`Machine.of`).
+    The program is that of all operators whose sizes are 1 where this one's are (`Machine.of`).
 
     Parameters
     ----------

@@ -262,8 +262,7 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
               kind: Rates) -> _Prepared:
     """Return the programs of a model: those of its kind, with its own sizes."""
     given, narrow = operator.sizes, narrow_enough(operator)
-    kinds = list(dict.fromkeys([1, *given.values()]))
-    alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
+    alike = replace(operator, name="", dimensions=tuple((name, min(size, 2)) for name, size in given.items()))
     found = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
     general = found.machines[0].of(given)
     short = found.machines[1].of(given) if even else general
@@ -273,7 +272,7 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
 @lru_cache(maxsize=1024)
 def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
              even: bool, kind: Rates) -> _Prepared:
-    """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
+    """Write the programs of all layers whose sizes are 1 where those of ``operator`` are.
 
     Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone; a search over
     what memories keep takes hundreds. A program has 10 kB, and takes 10 ms to write.
