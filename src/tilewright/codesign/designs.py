@@ -85,7 +85,11 @@ class Designed:
     @property
     def machine(self) -> Accelerator:
         """The machine; an `InputError` where none was found."""
-        return self.problem.machine(self.chosen, f"{self.problem.space.accelerator.name}-designed")
+        base = self.problem.space.accelerator
+        found = self.problem.machine(self.chosen, f"{base.name.removesuffix('-designed')}-designed")
+        varied = ", ".join(".".join(key) for key in self.chosen)
+        return replace(found, sources=(f"Designed from {base.name}, whose sources follow; they do not tell {varied}",
+                                       *found.sources))
 
     @property
     def chosen(self) -> Mapping[Number, float]:

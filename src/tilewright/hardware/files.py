@@ -19,7 +19,7 @@ from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFi
 from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
-from tilewright.hardware.technology import Technology
+from tilewright.hardware.technology import Storage, Technology
 from tilewright.hardware.vector import VectorUnit
 
 
@@ -135,9 +135,14 @@ class _Document:
 
 
 def dump_accelerator(accelerator: Accelerator) -> str:
-    """Return YAML that `load_accelerator` reads back to an equal accelerator; every figure is written out."""
+    """Return YAML that `load_accelerator` reads back to an equal accelerator; every figure is written out.
+
+    Memories of a technology's kind say so, and their figures follow where capacities vary (`completed`).
+    """
+    known = accelerator.technology == "given" or accelerator.technology in technology_names()
+    kinds = technology(accelerator.technology).storage if known and accelerator.technology != "given" else {}
     levels = CommentedSeq(
-        _memory_fields(level) if isinstance(level, Memory) else _filled(
+        _memory_fields(level, kinds) if isinstance(level, Memory) else _filled(
             fanout=level.name,
             shape=_flow(list(level.shape)),
             flexible=level.flexible,
@@ -149,7 +154,6 @@ def dump_accelerator(accelerator: Accelerator) -> str:
         for level in accelerator.levels
     )
     compute = accelerator.compute
-    known = accelerator.technology == "given" or accelerator.technology in technology_names()
     tree = _filled(
         name=accelerator.name,
         technology=accelerator.technology if known else _flow({"name": accelerator.technology}),
@@ -172,13 +176,14 @@ def dump_accelerator(accelerator: Accelerator) -> str:
     return out.getvalue()
 
 
-def _memory_fields(memory: Memory) -> CommentedMap:
+def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap:
     ports, energy = memory.bandwidth, memory.energy
     bandwidth = _filled(read=ports.read, write=ports.write, shared=ports.shared)
     return _filled(
         memory=memory.name,
         keeps=_flow(list(memory.keeps)),
         always=memory.always or None,
+        kind=next((kind for kind, one in kinds.items() if one == memory.storage), None),
         capacity_bytes=memory.capacity_bytes,
         partitions_bytes=_flow(dict(memory.partitions_bytes)) if memory.partitions_bytes else None,
         word_bits=memory.word_bits,

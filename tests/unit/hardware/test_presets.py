@@ -17,6 +17,8 @@ from tilewright.hardware import (
     load_accelerator,
     preset,
     preset_names,
+    technology_names,
+    with_numbers,
 )
 
 KIB = 1024
@@ -79,6 +81,10 @@ def test_preset_survives_the_round_trip(name):
     again = load_accelerator(dump_accelerator(machine))
     assert again == machine
     assert (again.sources, again.assumptions) == (machine.sources, machine.assumptions)
+    for memory in again.memories[1:]:  # what follows from capacities does so again, by a technology of ours
+        if memory.capacity_bytes is not None and machine.technology in technology_names():
+            less = {(memory.name, "capacity_bytes"): 0.75 * memory.capacity_bytes}
+            assert with_numbers(again, less).level(memory.name) == with_numbers(machine, less).level(memory.name)
 
 
 @pytest.mark.parametrize("name", NAMES)
