@@ -25,9 +25,15 @@ def extra_of(method):
     return getattr(DESIGNERS.get(method), "extra", "")
 
 
+def stands_by(method):
+    """Whether others stand for it by default: optimisers of numbers, each of which is held to all this as a mapper."""
+    return hasattr(DESIGNERS.get(method), "box") and method not in ("random", "ga", "one-plus-one", "nsga2")
+
+
 EVERY = pytest.mark.parametrize("method", [
-    pytest.param(method, marks=pytest.mark.skipif(not has_extra(extra_of(method)), reason=f"needs {extra_of(method)}"))
-    for method in DESIGNERS])
+    pytest.param(method, marks=[
+        pytest.mark.skipif(not has_extra(extra_of(method)), reason=f"needs {extra_of(method)}"),
+        *([pytest.mark.slow] if stands_by(method) else [])]) for method in DESIGNERS])
 
 
 def problem(within="area=0.02mm2", objective="latency"):

@@ -26,7 +26,6 @@ NOTHING = ScheduleBound(0.0)
 FIXED = ("list", "herald-like", "ai-mt-like", "cp-sat")
 AGENTS = ("a2c", "ppo")
 SINGLE = ("herald-like", "ai-mt-like", "cp-sat", *AGENTS)  # of one step
-SLOW = ("bayes",)
 
 
 def extra_of(method):
@@ -34,9 +33,14 @@ def extra_of(method):
     return getattr(SCHEDULERS.get(method), "extra", "")
 
 
+def stands_by(method):
+    """Whether others stand for it by default: optimisers of numbers, each of which is held to all this as a mapper."""
+    return hasattr(SCHEDULERS.get(method), "box") and method not in ("ga", "one-plus-one")
+
+
 EVERY = pytest.mark.parametrize("method", [
     pytest.param(method, marks=[pytest.mark.skipif(not has_extra(extra_of(method)), reason=extra_of(method)),
-                                *([pytest.mark.slow] if method in SLOW else [])])
+                                *([pytest.mark.slow] if stands_by(method) else [])])
     for method in SCHEDULERS])
 
 
