@@ -20,6 +20,12 @@ WALKED = TIMELOOP.having("extrapolation", False).having("neighbour_links", False
 """Timeloop with neighbour links and extrapolation, in time and space, off."""
 
 
+def small_first(names, most_macs):
+    """Return the names as parameters; nests of more products, which take longer and reach nothing else, are slow."""
+    return [pytest.param(name, marks=[pytest.mark.slow] if CASES[name][0].operator.macs > most_macs else [])
+            for name in names]
+
+
 def counted(case, conventions):
     found = replay(case.operator, case.accelerator, case.mapping, conventions)
     return found, {f"{memory}.{tensor}": [c.reads, c.fills, c.updates, c.instances, c.capacity_words]
@@ -67,7 +73,7 @@ def test_timeloops_counts_of_ragged_nests_walked_in_full(name):
     assert found.cycles == theirs["walked"]["cycles"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", small_first(CASES, 1_200))
 def test_the_same_walk_without_assumptions_is_the_oracle(name):
     case, _ = CASES[name]
     agrees(case.operator, case.accelerator, case.mapping)
@@ -88,7 +94,7 @@ def agrees(operator, accelerator, mapping):
 SOME = [name for name, (case, theirs) in CASES.items() if theirs["tags"] and case.operator.macs < 400]
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", small_first(SOME, 200))
 def test_every_assumption_found_by_hand_is_named(name):
     case, theirs = CASES[name]
     found = partings(case.operator, case.accelerator, case.mapping, TIMELOOP)
