@@ -31,10 +31,9 @@ NEAR = 1.02, 1.1, 1.3
 """By which factors bounds of the first machines may be above the least."""
 FIRST_BREEDS = 2
 """Rounds of breeding for the first machines."""
-ROUNDS, FEWEST_ROUNDS = (24, 48), 16
-"""Rounds of breeding that samples are shared among, without energy and where that counts; fewer where layers would have
-less than `FEW` children in each."""
-FEWEST, FEW, LARGEST = 2, 32, 1728
+ROUNDS, FEWEST_ROUNDS = 48, 16
+"""Rounds of breeding that samples are shared among; fewer where layers would have less than `FEW` children in each."""
+FEWEST, FEW, LARGEST = 2, 32, 2304
 """Children of a layer in a round, on the average: at least, and if there are rounds enough; and in all of these."""
 FACTORS = 1.5, 1.2, 1.09, 1.04
 """By which a number is changed."""
@@ -88,7 +87,7 @@ class Auto:
             self._split()
         yield
         share = int(min(session.left / (2 * layers), LARGEST))
-        self.children = max(share // ROUNDS[self.problem.priced], min(share // FEWEST_ROUNDS, FEW), FEWEST) * layers
+        self.children = max(share // ROUNDS, min(share // FEWEST_ROUNDS, FEW), FEWEST) * layers
         self.shares = np.full(layers, 1.0 / layers)
         targets = self._first_machines()
         self._lead(targets[0])
