@@ -11,7 +11,7 @@ from random_layers import random_space
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
-from tilewright.search import Objective, search
+from tilewright.search import Objective, SearchResult, search
 from tilewright.search.mappers.exact import kernels
 from tilewright.search.mappers.exact.chains import groups_of
 from tilewright.search.mappers.exact.orders import Orders
@@ -59,6 +59,23 @@ def test_no_mapping_beats_a_proof():
     still, and in 2217 those of an operand move on two memories out of the tile.
     """
     check_layers([*range(30), 107, 122, 266, 880, 162, 297, 50186, 2217])
+
+
+@pytest.mark.parametrize("seed", [35, 38])
+def test_what_is_proved_counts_mappings_that_are_not_scored_yet(seed):
+    """They come from choices whose bounds are below those that are next."""
+    drawn = random_space(np.random.default_rng(seed))
+    space = MapSpace(drawn.operator, drawn.accelerator, "perfect", drawn.constraints)
+
+    def prove(budget: int) -> SearchResult:
+        return search(space.operator, space.accelerator, space=space, mapper="exact", budget=budget,
+                      options={"start": 1, "nodes": 50})
+
+    whole = prove(10**6)
+    assert whole.complete
+    for samples in range(1, whole.samples):
+        proven = prove(samples).proven
+        assert proven is None or proven <= whole.score * (1 + 1e-9)
 
 
 @pytest.mark.slow

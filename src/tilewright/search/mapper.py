@@ -48,6 +48,8 @@ class Task:
         Time that the budget allows, where it limits that: what is asked for is then bred and no more.
     late
         Whether the time is over: what goes on for long before anything is proposed then comes to its end.
+    rival
+        The best score known of other spaces of the same union: proofs need not look for what does not beat it.
     """
 
     space: MapSpace
@@ -61,6 +63,7 @@ class Task:
     front: tuple[str, ...] = ()
     seconds: float | None = None
     late: Callable[[], bool] = bool
+    rival: Callable[[], float] = lambda: math.inf
 
 
 class Mapper(Protocol):

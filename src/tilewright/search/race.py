@@ -184,6 +184,11 @@ class _Rules:
         return cls(members, bounding, (), entrants, LEGS, plan)
 
 
+def _between(entrant: _Entrant) -> int:
+    """Return how many mappings a member breeds between proofs of others."""
+    return int(getattr(entrant.run.mapper, "between", 0))
+
+
 class _Race:
     """The searches of members; each is set up when it first gets samples."""
 
@@ -261,10 +266,10 @@ class _Race:
         return sorted(int(name) for name in names if name.isdigit())
 
     def grant(self, entrant: _Entrant, share: float) -> Iterator[None]:
-        """Let a member go on for a share of what there is."""
+        """Let a member go on for a share of what there is, one that does nothing but prove until it does."""
         entrant.samples += self.samples if self.samples == math.inf else max(1, int(self.samples * share))
         entrant.seconds += self.seconds if self.seconds == math.inf else self.seconds * share
-        yield from self._on(entrant)
+        yield from self._on(entrant, math.inf if _between(entrant) else -math.inf)
 
     def better(self, alive: Sequence[_Entrant]) -> list[_Entrant]:
         """Return the better half of those that can still win."""
@@ -273,42 +278,57 @@ class _Race:
         return sorted(able, key=lambda entrant: entrant.best)[:math.ceil(len(alive) / 2)]
 
     def rest(self, alive: Sequence[_Entrant]) -> Iterator[None]:
-        """Give what is left to the best member, then, where that ends by itself, to the one that promises most."""
-        numbers = iter(self.bounding.scores)
-        following = iter(alive[:1])
+        """Give what is left to the best member, and once that proves something, by turns to what may score lowest."""
+        lead = next(iter(alive), None)
         while not self.watch.stop.is_set():
-            entrant = next(following, None)
-            if entrant is None:
-                number = next(numbers, None)
-                if number is None or self._limit(number) >= self.best:
-                    break
-                entrant = self.member(number)
-            yield from self.give(entrant)
-            if not entrant.ended:
+            begins = lead is not None and not lead.ended and lead.run.proven is None
+            waiting = self._waiting()
+            if not begins and not waiting:
                 break
+            entrant = lead if begins else self.member(waiting[0][1])
+            assert entrant is not None
+            ahead = next((floor for floor, number in waiting if self.entered.get(number) is not entrant), math.inf)
+            before = entrant.run.samples
+            yield from self.give(entrant, ahead if self.bounded else math.inf)
+            if entrant.run.samples == before and not entrant.ended:
+                break
+            lead = min(self.entered.values(), key=lambda each: each.run.best)
+            if lead is not entrant and _between(lead) and not lead.ended:
+                yield from self.give(lead, math.inf, _between(lead))
 
-    def give(self, entrant: _Entrant) -> Iterator[None]:
-        """Let a member have all that is left."""
+    def _waiting(self) -> list[tuple[float, int]]:
+        """Return what members may still score, and their numbers, the least first, of those that may beat the best."""
+        over = {number for number, entrant in self.entered.items() if entrant.ended}
+        floors = ((self._floor(number), number) for number in self.bounding.scores if number not in over)
+        return sorted((each for each in floors if each[0] < self.best), key=lambda each: each[0])
+
+    def give(self, entrant: _Entrant, ahead: float = math.inf, most: float = math.inf) -> Iterator[None]:
+        """Let a member have all that is left, up to ``most`` samples, until it is proved to score above ``ahead``."""
         samples, seconds = self.budget.samples, self.budget.seconds
         others = [other for other in self.entered.values() if other is not entrant]
         entrant.samples = math.inf if samples is None else (
             samples + entrant.more - sum(other.run.samples for other in others))
+        entrant.samples = min(entrant.samples, entrant.run.samples + most)
+        entrant.run.rival = min((other.run.best for other in others if other.run.feasible), default=math.inf)
         if self.watch.left is not None:  # time is shared with other layers: what they do not need is ours
             entrant.seconds = entrant.run.seconds + max(0.0, self.watch.left())
         else:
             entrant.seconds = math.inf if seconds is None else seconds - sum(other.run.seconds for other in others)
-        yield from self._on(entrant)
+        yield from self._on(entrant, ahead)
 
-    def _on(self, entrant: _Entrant) -> Iterator[None]:
-        """Let a member use up what it was granted."""
+    def _on(self, entrant: _Entrant, ahead: float) -> Iterator[None]:
+        """Let a member use up what it was granted, or until it is proved to score above ``ahead``."""
         run, stop = entrant.run, self.watch.stop
         others = [other for other in self.entered.values() if other is not entrant]
         if self.budget.samples is not None:
             entrant.samples = min(entrant.samples, self.budget.samples + entrant.more - sum(min(
                 other.run.samples, other.samples) for other in others))
         if not stop.is_set():
-            yield from run.spend(None if entrant.samples == math.inf else int(entrant.samples) - run.samples,
-                                 None if entrant.seconds == math.inf else entrant.seconds - run.seconds)
+            for _ in run.spend(None if entrant.samples == math.inf else int(entrant.samples) - run.samples,
+                               None if entrant.seconds == math.inf else entrant.seconds - run.seconds):
+                yield
+                if run.proven is not None and run.proven > ahead:
+                    break
             run.keep()
         before = (sum(min(other.run.samples, int(min(other.samples, 1 << 62))) for other in others),
                   sum(min(other.run.seconds, other.seconds) for other in others))
@@ -324,20 +344,20 @@ class _Race:
         runs = [entrant.run for entrant in self.entered.values()]
         samples, seconds = sum(run.samples for run in runs), sum(run.seconds for run in runs)
         known = [run.best for run in runs if run.feasible]
+        bound = max(self._least, self.bounding.score or -math.inf)
         left = [seconds * (self.budget.samples / samples - 1)] if self.budget.samples and samples else []
         left += [] if self.budget.seconds is None else [self.budget.seconds - seconds]
         self.watch.progress.update(replace(
             progress, samples=samples, legal_samples=sum(run.legal_samples for run in runs), seconds=seconds,
             best=min(known, default=None), total_samples=self.budget.samples,
-            eta_seconds=max(0.0, min(left)) if left else None, bound=self.bounding.score))
+            eta_seconds=max(0.0, min(left)) if left else None, bound=bound if bound > -math.inf else None))
 
     def result(self) -> SearchResult:
         """Return the best that was found, with what all spent and found."""
         request, runs = self.request, [entrant.run for entrant in self.entered.values()] or [self.member(0).run]
         # Stopped before the first batch, none has a sample.
         best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
-        floors = [self._floor(number) for number in self.bounding.scores]
-        floor = min(floors) if len(floors) == len(self.members) else -math.inf
+        floor = self._least
         complete = floor >= self.best
         size = best.space_size if len(self.members) == 1 else None
         if self.rules.whole is not None:
@@ -352,6 +372,12 @@ class _Race:
     def _limit(self, number: int) -> float:
         """Return a score that no mapping of a member beats, before any is searched."""
         return self.bounding.limit(number) if self.bounded else -math.inf
+
+    @property
+    def _least(self) -> float:
+        """What no mapping of any member is known to score below."""
+        known = self.bounding.scores
+        return min(map(self._floor, known)) if len(known) == len(self.members) else -math.inf
 
     def _floor(self, number: int) -> float:
         """Return what no mapping of a member is known to score below."""

@@ -37,7 +37,7 @@ FIRST_RATE = 1000.0
 """Mappings a second that a mapper is taken to propose at first, where time is limited."""
 FEWEST = 8
 """Mappings asked for at least, however little time is left."""
-CHECKPOINTS = "2"
+CHECKPOINTS = "3"
 """Version of what checkpoints hold."""
 
 
@@ -211,6 +211,8 @@ class SearchRun(Resumable):
         # Bounds hold for the scores of our own models on the machine of the space.
         own = isinstance(model, DenseModel | SparseModel | SweptModel)
         start = start_batch(request.start, space)
+        self.rival = math.inf
+        """The best score known of other spaces of the same union."""
         kept = None if watch.checkpoint is None else load_checkpoint(watch.checkpoint, request.identity)
         self.plan = request.plan or request.budget
         if kept is not None:  # the mapper goes on as it began
@@ -219,7 +221,7 @@ class SearchRun(Resumable):
         goal, seen = request.objective.as_energy(space)
         task = Task(seen, generator(request.seed), self.plan.samples, request.options, watch.threads,
                     goal, start, isinstance(model, DenseModel), request.front, self.plan.seconds,
-                    lambda: self._left() <= 0)
+                    lambda: self._left() <= 0, lambda: self.rival)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         known = own and not hasattr(self.mapper, "hardware")
         self.bounding: Bounding | KeptBounding | None = Bounding((space,), request.objective) if known else None

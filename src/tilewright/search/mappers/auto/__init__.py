@@ -55,6 +55,8 @@ class AutoMapper(Resumable):
     """
 
     takes_start = True
+    between = 2500
+    """Mappings proposed between turns of proofs of other spaces, which take as long."""
     changing = "gamma", "walk", "proof", "bred", "best", "best_mapping", "covers_space"
 
     def __init__(self, task: Task) -> None:
@@ -111,14 +113,15 @@ class AutoMapper(Resumable):
         return batch
 
     def _next(self) -> GammaMapper | ExactMapper:
-        """Return who proposes next: the breeding, or the proof where it is behind."""
-        if self.bred < self.options.prove or self._proof is None:
+        """Return who proposes next: the breeding, or the proof where it is behind, or another space has done better."""
+        beaten = self.task.rival() < self.best
+        if not (beaten or self.bred >= self.options.prove) or self._proof is None:
             return self.gamma
         proof = self._proof
         self.proof = proof
         if self.best < proof.best:
             proof.best, proof.best_mapping = self.best, self.best_mapping
-        waits = len(proof.kept) or proof.ended
+        waits = beaten or len(proof.kept) or proof.ended
         return proof if waits or proof.looked < NODES_PER_SAMPLE * self.bred else self.gamma
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:

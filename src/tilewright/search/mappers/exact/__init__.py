@@ -45,17 +45,19 @@ class ExactMapper(Resumable):
     """
 
     takes_start = True
-    changing = ("gamma", "given", "best", "best_mapping", "kept", "heads", "bounds", "top", "at", "ended",
-                "covers_space", "listed")
+    changing = ("gamma", "given", "best", "beaten", "best_mapping", "kept", "reached", "heads", "bounds", "top", "at",
+                "ended", "covers_space", "listed")
 
     def __init__(self, task: Task) -> None:
         self.options = read_options(ExactOptions, task.options, "exact")
         self.task = task
         samples = None if task.samples is None else min(task.samples, self.options.start)
         self.gamma = GammaMapper(replace(task, samples=samples, options={}))
-        self.given, self.best = 0, np.inf
+        self.given, self.best, self.beaten = 0, np.inf, np.inf
         self.kept: MappingBatch = task.space.empty(0)
         self.best_mapping = task.space.empty(0)
+        self.reached = -np.inf
+        """What no mapping in ``kept`` scores below: they may come from heads before the present one."""
         self.heads = np.zeros((0, 2), dtype=np.int64)
         self.bounds = np.zeros(0)
         self.top, self.listed, self.at = 0, 0, np.zeros(0, dtype=np.int64)
@@ -64,15 +66,19 @@ class ExactMapper(Resumable):
 
     @property
     def bound(self) -> float | None:
-        """What no mapping of the space scores below; None while nothing is proved."""
-        goal = self.best / (1 + self.options.gap)
+        """What no mapping of the space that beats its rivals scores below; None while nothing is proved."""
+        goal = min(self.best, self.beaten) / (1 + self.options.gap)
         if self.ended:
             return goal
         if not len(self.at) or self.task.objective is None or not self.provable:
             return None
-        head = int(self.at[0])
-        least = self.bounds[max(head, 0)] if head < len(self.bounds) else goal
-        return float(min(goal, least))
+        return float(min(goal, self.reached if len(self.kept) else self._least))
+
+    @property
+    def _least(self) -> float:
+        """What no choice that has not been looked at scores below, unless it has been ruled out."""
+        head = max(int(self.at[0]), 0)
+        return float(self.bounds[head]) if head < len(self.bounds) else np.inf
 
     @property
     def provable(self) -> bool:
@@ -100,9 +106,20 @@ class ExactMapper(Resumable):
     def _start(self) -> int:
         return 0 if self.task.space.within(self.options.start) else self.options.start
 
+    @cached_property
+    def _any(self) -> MappingBatch:
+        """One mapping of the space, to show where the search stands before any is found."""
+        return self.task.space.sample(np.random.default_rng(0), 1)
+
+    @property
+    def _breeds(self) -> bool:
+        """Whether `gamma` proposes: to begin with, unless another space has done better, or where nothing is proved."""
+        return self._tables is None or (self.given < self._start and not self.listed and self.best <= self.beaten)
+
     def ask(self, most: int) -> MappingBatch:
         """Propose the next mappings that may beat the best so far, or the best again where none has been found yet."""
-        if self.given < self._start or self._tables is None:
+        self.beaten = min(self.beaten, self.task.rival())
+        if self._breeds:
             asked = most if self._tables is None else min(most, self._start - self.given)
             return self.gamma.ask(asked)
         start = self.task.start
@@ -110,15 +127,15 @@ class ExactMapper(Resumable):
             return start.take(slice(self.given, min(self.given + most, len(start))))
         while not len(self.kept) and not self.ended:
             self._descend()
-            if not len(self.kept) and not self.ended and len(self.best_mapping):
-                return self.best_mapping
+            if not len(self.kept) and not self.ended and (len(self.best_mapping) or self.beaten < np.inf):
+                return self.best_mapping if len(self.best_mapping) else self._any
         batch = self.kept.take(slice(0, most))
         self.kept = self.kept.take(slice(most, None))
         return batch
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Learn the scores; the lowest is what has to be beaten."""
-        if self.given < self._start or self._tables is None:
+        if self._breeds:
             self.gamma.tell(batch, scores)
         self.given += len(batch)
         index = int(scores.argmin())
@@ -129,7 +146,7 @@ class ExactMapper(Resumable):
     @property
     def _cut(self) -> float:
         known = self.task.objective is not None and len(self.tables.arrays.terms)
-        return self.best / (1 + self.options.gap) if known else np.inf
+        return min(self.best, self.beaten) / (1 + self.options.gap) if known else np.inf
 
     def _descend(self) -> None:
         """Look at more partial mappings; keep the mappings of those that are complete."""
@@ -147,6 +164,7 @@ class ExactMapper(Resumable):
             return
         found = np.zeros((FOUND, dims), dtype=np.int64)
         reach = np.zeros(FOUND, dtype=np.int64)
+        self.reached = self._least
         count = compiled.descend(tables.arrays, tables.starts, self.top, self.heads, self.bounds, self._cut, self.at,
                                  self.options.nodes, work, found, reach)
         if count:
@@ -158,7 +176,10 @@ class ExactMapper(Resumable):
 
     def _end(self, ended: bool) -> None:
         """Take note of whether nothing is left that could score lower, unless within a gap that was allowed."""
-        self.ended, self.covers_space = ended, ended and self.options.gap == 0
+        self.ended = ended
+        self.covers_space = ended and self.options.gap == 0 and self.best <= self.beaten
+        if ended:
+            self.heads, self.bounds = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
 
     @property
     def looked(self) -> int:
