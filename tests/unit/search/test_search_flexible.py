@@ -76,9 +76,10 @@ def test_one_member_is_searched_as_alone():
 
 
 def test_time_is_shared_too():
-    started = time.perf_counter()
-    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="2s")
-    assert 1.5 < time.perf_counter() - started < 6
+    started = time.process_time()
+    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="2s",
+                            watch=Watch(clock=time.process_time))
+    assert 1.5 < time.process_time() - started < 6
     assert found.mapping is not None
     assert found.samples > 1000
     assert found.stopped == "seconds"
