@@ -1,4 +1,4 @@
-"""An address for each stay, or the stays that cannot have one together."""
+"""An address for each stay, or stays that cannot have one together."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,20 +13,17 @@ SECONDS, MANY = 1.0, 300
 """For the stays of a scratchpad; and stays beyond which only the first place that is free is tried."""
 
 
-def addressed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[tuple[int, ...] | None, tuple[Stay, ...]]:
-    """Return an address for each stay, none of which overlap in time and place; or None, and stays that have none.
-
-    These are few, and on one scratchpad.
-    """
+def addressed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[int, ...] | None:
+    """Return an address for each stay, none of which overlap in time and place; None where none are found."""
     found = [0] * len(stays)
     for pad in range(len(problem.pads)):
         mine = [at for at, stay in enumerate(stays) if stay.pad == pad]
         offsets, _ = _packed(problem, [stays[at] for at in mine])
         if offsets is None:
-            return None, _conflict(problem, [stays[at] for at in mine])
+            return None
         for at, offset in zip(mine, offsets, strict=True):
             found[at] = offset
-    return tuple(found), ()
+    return tuple(found)
 
 
 def _packed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[list[int] | None, bool]:
@@ -74,38 +71,29 @@ def _compiled() -> None:
     pack(Buffers(("a", "b", "c"), np.array([0, 1, 0]), np.array([2, 3, 1]), np.array([3, 2, 2])), 5, seconds=None)
 
 
-def _conflict(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[Stay, ...]:
-    """Return those of some stays that have no addresses together: of the fewest steps in which that is so."""
-    if len(stays) > MANY:
-        pad = problem.pads[stays[0].pad]
-        rooms = [pad.room(problem.tensors[stay.tensor].size_bytes) for stay in stays]
-        top = pad.capacity_bytes // pad.word_bytes * pad.word_bytes
-        over = min((stay for stay, low, room in zip(stays, _first_fit(stays, rooms), rooms, strict=True)
-                    if low + room > top), key=lambda stay: stay.first)
-        beside = tuple(stay for stay in stays if stay.last >= over.first and stay.first <= over.last)
-        return beside if any(stay.first < stay.last for stay in beside) else tuple(stays)
+def proven_conflict(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[Stay, ...]:
+    """Return few stays on one scratchpad of which it is proven that they have no addresses together; or none.
 
-    def fails(first: int, last: int) -> bool:
-        return _packed(problem, [stay for stay in stays if stay.last >= first and stay.first <= last])[0] is None
+    Of the fewest steps in which that is so those are left that none can be taken from.
+    """
+    pads = [[stay for stay in stays if stay.pad == pad] for pad in range(len(problem.pads))]
+    mine = next((each for each in pads if _packed(problem, each)[0] is None), [])
+
+    def within(first: int, last: int) -> list[Stay]:
+        return [stay for stay in mine if stay.last >= first and stay.first <= last]
 
     low, high = 0, len(problem.steps) - 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if fails(0, middle) else (middle + 1, high)
+        low, high = (low, middle) if _packed(problem, within(0, middle))[0] is None else (middle + 1, high)
     end, low = high, 0
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fails(middle, end) else (low, middle - 1)
-    found = tuple(stay for stay in stays if stay.last >= low and stay.first <= end)
-    return found if any(stay.first < stay.last for stay in found) else tuple(stays)
-
-
-def proven_conflict(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[Stay, ...]:
-    """Return few of some stays of which it is proven that they have no addresses together; none where it is not."""
-    left = list(stays)
+        low, high = (middle, high) if _packed(problem, within(middle, end))[0] is None else (low, middle - 1)
+    left = within(low, end)
     if _packed(problem, left) != (None, True):
         return ()
-    for stay in stays:
+    for stay in tuple(left):
         fewer = [one for one in left if one is not stay]
         if _packed(problem, fewer) == (None, True):
             left = fewer

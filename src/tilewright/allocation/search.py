@@ -61,22 +61,22 @@ class PlanSearch:
         """Take note of what no plan scores below."""
         self.bounds[name] = max(self.prices.lift(bound), self.bounds.get(name, 0))
 
-    def offer(self, name: str, stays: Sequence[Stay]) -> tuple[Stay, ...]:
-        """Take a plan if it has addresses and is the best; return the stays that have none together.
+    def offer(self, name: str, stays: Sequence[Stay]) -> bool:
+        """Take a plan if it has addresses and is the best; return whether it might be the best but has none.
 
         What has no addresses is given them as it comes, and some of it leaves for others (`OnlineRun`).
         """
         score = self.prices.score(transfers_of(self.problem, stays))
         if self.score is not None and (score >= self.score or self.left <= 0):
-            return ()
-        places, trouble = addressed(self.problem, stays)
+            return False
+        places = addressed(self.problem, stays)
         if places is not None:
             self.take(name, stays, places)
-        else:
-            self._place_anew(name, stays)
-            if self.score is None:
-                self.offer(name, naive(self.problem, self.prices))
-        return trouble
+            return False
+        self._place_anew(name, stays)
+        if self.score is None:
+            self.offer(name, naive(self.problem, self.prices))
+        return True
 
     def _place_anew(self, name: str, stays: Sequence[Stay]) -> None:
         """Take plans whose tensors get addresses as they come, and stay where they did in others as far as they can."""

@@ -37,14 +37,11 @@ class SimulatedPlan:
         Until the last operation and the last transfer have ended.
     stalls
         By step: cycles that compute waited before it.
-    busy_cycles
-        Of all channels.
     """
 
     events: tuple[PlanEvent, ...]
     cycles: int
     stalls: tuple[int, ...]
-    busy_cycles: int
 
 
 class _Channel:
@@ -96,23 +93,22 @@ class _Places:
 
 
 def simulate(problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int = 1,
-             overlap: bool = True) -> SimulatedPlan:
+             ) -> SimulatedPlan:
     """Return what a plan takes where transfers overlap compute: double buffering, as far as there is room.
 
     A load begins as soon as a channel is free, the last operation that used its place has ended, and what lay there is
     stored; the main memory must have what it loads. An operation begins when the one before it has ended, its loads
-    have, and the place of its results is free. Stores begin when the operation that writes has ended. Without
-    ``overlap`` one thing is done after the other.
+    have, and the place of its results is free. Stores begin when the operation that writes has ended.
     """
-    return _Run(problem, stays, addresses, channels, overlap).done()
+    return _Run(problem, stays, addresses, channels).done()
 
 
 class _Run:
     """One simulation."""
 
     def __init__(self, problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int,
-                 overlap: bool) -> None:
-        self.problem, self.stays, self.addresses, self.overlap = problem, stays, addresses, overlap
+                 ) -> None:
+        self.problem, self.stays, self.addresses = problem, stays, addresses
         self.moved = transfers_of(problem, stays)
         least = min((self._cycles(one) for one in self.moved), default=1)
         self.channels = [_Channel(number, least) for number in range(min(channels, 2 * len(stays) + 1))]
@@ -141,15 +137,12 @@ class _Run:
             for place in (self._at(one, at) for one in step.writes):
                 if self.stays[place].first == at and self.stays[place].begins == "made":
                     ready = max(ready, self._room(place))
-            if not self.overlap:
-                ready = max(ready, self.last)
             stalls.append(ready - self.ends[at])
             self._event(PlanEvent("compute", at, at, 0, ready, ready + step.cycles))
             self.ends[at + 1] = ready + step.cycles
             for one in after.get(at, ()):
                 self._store(one)
-        busy = sum(one.end - one.start for one in self.events if one.kind != "compute")
-        return SimulatedPlan(tuple(self.events), self.last, tuple(stalls), busy)
+        return SimulatedPlan(tuple(self.events), self.last, tuple(stalls))
 
     def _event(self, event: PlanEvent) -> None:
         self.events.append(event)
@@ -172,7 +165,6 @@ class _Run:
 
     def _transfer(self, one: DmaTransfer, ready: int) -> int:
         cycles = self._cycles(one)
-        ready = ready if self.overlap else max(ready, self.last)
         channel = min(self.channels, key=lambda each: (each.earliest(ready, cycles), each.number))
         start = channel.earliest(ready, cycles)
         channel.take(start, cycles)

@@ -105,10 +105,11 @@ def _programmed(search: PlanSearch, name: str, solve: Callable[[LinearProgram], 
         search.raise_bound(name, found.bound)
         if found.values is None:
             return
-        conflict = search.offer(name, program.stays(found.values))
-        if search.closed or not conflict or not found.optimal:
+        stays = program.stays(found.values)
+        refused = search.offer(name, stays)
+        if search.closed or not refused or not found.optimal:
             return
-        conflict = proven_conflict(search.problem, conflict)
+        conflict = proven_conflict(search.problem, stays)
         if not conflict:
             return
         program.forbid(conflict)
