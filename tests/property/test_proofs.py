@@ -58,7 +58,7 @@ def test_no_mapping_beats_a_proof():
     Of the last, those up to 297 have one dimension, with one chain of steps; in 50186 windows of the output stand
     still, and in 2217 those of an operand move on two memories out of the tile.
     """
-    check_layers([*range(30), 107, 122, 266, 880, 162, 297, 50186, 2217])
+    check_layers([*range(12), 107, 122, 266, 880, 162, 297, 50186, 2217])
 
 
 @pytest.mark.parametrize("seed", [35, 38])
