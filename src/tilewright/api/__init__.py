@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         mapper_summary,
         mappers_page,
         member_options,
+        member_summary,
     )
     from tilewright.api.converting import convert, read_foreign
     from tilewright.api.designing import DesignRun, LayersRun, design
@@ -131,6 +132,7 @@ __all__ = [
     "mapper_summary",
     "mappers_page",
     "member_options",
+    "member_summary",
     "open_plan",
     "open_run",
     "open_schedule",

@@ -28,7 +28,13 @@ def mapper_names() -> list[str]:
 
 def mapper_summary(name: str) -> str:
     """Return the first line of what a mapper says about itself; an unknown name is an `InputError`."""
-    return (inspect.getdoc(MAPPERS.get(name)) or "").split("\n")[0]
+    return member_summary(MAPPERS.get(name))
+
+
+def member_summary(member: Any) -> str:
+    """Return the first line of what a member of a registry says about itself; an optimiser says what it does."""
+    box = getattr(member, "box", None)
+    return (inspect.getdoc(member if box is None else box.build) or "").split("\n")[0]
 
 
 def mapper_options(name: str) -> tuple[Option, ...]:

@@ -153,7 +153,7 @@ def _member(registry: Registry[Any], name: str) -> Listing:
     from tilewright.base import EXTRAS
 
     screen, options = console(), tilewright.api.member_options(registry, name)
-    say(screen, f"{name}: {_about(registry.get(name))}\n")
+    say(screen, f"{name}: {tilewright.api.member_summary(registry.get(name))}\n")
     if extra := getattr(registry.get(name), "extra", ""):
         say(screen, f"Needs: {EXTRAS[extra][1]}\n")
     return Listing(("Option", "Default", "What it does"), [
@@ -227,13 +227,8 @@ def _recommenders() -> Listing:
 
 def _members(registry: Registry[Any]) -> list[tuple[str, str, str]]:
     """Return name, a sentence, and the extra that it needs of each."""
-    return [(name, _about(registry.get(name)), getattr(registry.get(name), "extra", "")) for name in registry]
-
-
-def _about(member: Any) -> str:
-    """Return what a member says it does, of an optimiser of numbers what that does."""
-    box = getattr(member, "box", None)
-    return ((member if box is None else box.build).__doc__ or "").split("\n")[0]
+    members = {name: registry.get(name) for name in registry}
+    return [(name, tilewright.api.member_summary(one), getattr(one, "extra", "")) for name, one in members.items()]
 
 
 def _systems() -> Listing:

@@ -118,6 +118,16 @@ class Buffers:
             change[np.searchsorted(times, last)] -= size
         return times, np.cumsum(change)
 
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """Whether each buffer lives from each of the times on at which what lives changes ``(n, t)``."""
+        times = self.live[0]
+        found = np.zeros((len(self), len(times)), np.bool_)
+        for place in range(len(self)):
+            for first, last in self.spans(place):
+                found[place, np.searchsorted(times, first):np.searchsorted(times, last)] = True
+        return found
+
     @property
     def live_peak(self) -> int:
         """The largest sum of sizes that live at one time: no placement is lower."""
@@ -129,11 +139,7 @@ class Buffers:
 
         Sections are the times between two changes, without those whose buffers all live at the time before or after.
         """
-        times = self.live[0]
-        live = np.zeros((len(self), len(times)), np.bool_)
-        for place in range(len(self)):
-            for first, last in self.spans(place):
-                live[place, np.searchsorted(times, first):np.searchsorted(times, last)] = True
+        live, times = self.alive, self.live[0]
         before = np.pad(live, ((0, 0), (1, 0)))[:, :-1]
         begins, ended = (np.count_nonzero(one & ~other, axis=0) > 0 for one, other in ((live, before), (before, live)))
         kept, new = [], False

@@ -9,7 +9,6 @@ from itertools import pairwise, product
 from math import inf, lcm, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.allocation.packing.buffers import Buffers, Packing, Span
 from tilewright.jobs import Stop
@@ -79,15 +78,14 @@ def _joined(buffers: Buffers, others: list[tuple[int, ...]], choice: Choice) -> 
 
     Of those of one place only what may take the place of another lives beside that.
     """
-    of, groups = dict[int, int](), list[list[int]]()
+    of, groups, alive = dict[int, int](), list[list[int]](), buffers.alive
     for at in sorted(range(len(choice)), key=lambda at: int(buffers.lower[at])):
         if choice[at] == at:
             of[at] = len(groups)
             groups.append([at])
             continue
         of[at] = of[choice[at]]
-        mine = buffers.spans(at)
-        if any(one not in others[at] and _shared(mine, buffers.spans(one)) for one in groups[of[at]]):
+        if any(one not in others[at] and (alive[at] & alive[one]).any() for one in groups[of[at]]):
             return None
         groups[of[at]].append(at)
     spans = [_united(span for at in group for span in buffers.spans(at)) for group in groups]
@@ -97,10 +95,6 @@ def _joined(buffers: Buffers, others: list[tuple[int, ...]], choice: Choice) -> 
         np.array([lcm(*buffers.alignment[group].tolist()) for group in groups]),
         tuple(tuple((one[1], other[0]) for one, other in pairwise(span)) for span in spans))
     return whole, [of[at] for at in range(len(choice))]
-
-
-def _shared(one: list[Span], other: list[Span]) -> bool:
-    return any(first < stop and begin < last for first, last in one for begin, stop in other)
 
 
 def _united(spans: Iterable[Span]) -> list[Span]:
@@ -115,17 +109,10 @@ def _united(spans: Iterable[Span]) -> list[Span]:
 
 def _shared_peak(buffers: Buffers) -> int:
     """Return what no placement is below: the most that lives at one time, less what each may share with another."""
-    times, live = buffers.live
-
-    def alive(place: int) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = np.zeros(len(times), np.bool_)
-        for first, last in buffers.spans(place):
-            found |= (first <= times) & (times < last)
-        return found
-
-    spared = np.zeros(len(times), np.int64)
+    live, alive = buffers.live[1], buffers.alive
+    spared = np.zeros(len(live), np.int64)
     for at, others in enumerate(_others(buffers)):
         if len(others) > 1:
-            spared += np.max([(alive(at) & alive(one)) * min(buffers.size[at], buffers.size[one])
+            spared += np.max([(alive[at] & alive[one]) * min(buffers.size[at], buffers.size[one])
                               for one in others[1:]], axis=0)
     return int(max((live - spared).max(initial=0), buffers.size.max(initial=0)))
