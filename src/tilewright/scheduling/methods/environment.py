@@ -1,4 +1,4 @@
-"""Scheduling as an environment of Gymnasium (extra ``rl``).
+"""Scheduling as an environment of Gymnasium (extra ``rl``), one episode at a time or many side by side.
 
 >>> import gymnasium, tilewright.scheduling.methods.environment
 >>> environment = gymnasium.make("tilewright/Schedule-v0")
@@ -31,74 +31,95 @@ def small_problem() -> ScheduleProblem:
     return ScheduleProblem(table, np.arange(20), 8.0)
 
 
-class ScheduleEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
-    """One episode makes a plan: each step takes one of the next five waiting jobs and a core (Kao 2022, table 7.3).
+class ScheduleEpisodes:
+    """Episodes side by side, each of which makes a plan: a step takes one of the next five waiting jobs and a core.
 
     Observations are how long each core is busy so far, and what the waiting jobs take on each core with their fastest
     mappings, as shares x of an even part of all, told as x / (1 + x); 0 where there is none. Rewards are minus what a
     step adds to the longest busy time, and at the end minus the objective, over that of a plan in the order given on
-    the next core each. A job that the core does not fit goes to the next that it fits.
+    the next core each. A job that the core does not fit goes to the next that it fits. All begin and end together, as
+    each step of each takes a job.
 
     Parameters
     ----------
     problem
-        What is scheduled; by default `small_problem`.
+        What is scheduled.
     session
         Counts the episodes, and keeps the best plan; by default none does.
     """
 
-    def __init__(self, problem: ScheduleProblem | None = None, session: ScheduleSession | None = None) -> None:
-        self.problem, self.session = small_problem() if problem is None else problem, session
-        self.times, self.option = mapping_rules(self.problem)[0]
-        cores, least = self.problem.cores, self.times.min(axis=1)
+    def __init__(self, problem: ScheduleProblem, session: ScheduleSession | None = None, count: int = 1) -> None:
+        self.problem, self.session, self.count = problem, session, count
+        self.times, self.option = mapping_rules(problem)[0]
+        cores, least = problem.cores, self.times.min(axis=1)
         self.even = float(least.sum()) / cores
+        self.known = np.append(np.where(np.isfinite(self.times), self.times, 0.0), np.zeros((1, cores)), axis=0)
+        wanted = (np.arange(cores)[:, None] + np.arange(cores)) % cores
+        self.fitting = wanted[np.arange(cores), (problem.counts[:, wanted] > 0).argmax(axis=2)]
         self.action_space = spaces.MultiDiscrete([WINDOW, cores])
         self.observation_space = spaces.Box(0.0, 1.0, ((1 + WINDOW) * cores,))
-        turns = np.arange(self.problem.jobs) % cores
-        plain = as_plan(self.problem, self.problem.topological, self._fitting(turns), self.option)
-        self.worth = max(float(simulate(self.problem, plain).score[0]), 1e-300)
-        self._begin()
+        core = self.fitting[np.arange(problem.jobs), np.arange(problem.jobs) % cores]
+        plain = as_plan(problem, problem.topological, core, self.option)
+        self.worth = max(float(simulate(problem, plain).score[0]), 1e-300)
+        self.reset()
 
-    def _begin(self) -> None:
-        self.waiting = self.problem.topological.tolist()
-        self.jobs: list[int] = []
-        self.core = np.zeros(self.problem.jobs, dtype=np.int64)
-        self.busy = np.zeros(self.problem.cores)
+    def reset(self) -> NDArray[np.float32]:
+        """Begin empty plans; return what agents see ``(e, o)``."""
+        waiting = np.append(self.problem.topological, np.full(WINDOW, self.problem.jobs))
+        self.window = np.tile(waiting[:WINDOW], (self.count, 1))
+        self.behind, self.left = waiting[WINDOW:], self.problem.jobs
+        self.jobs = np.empty((self.count, self.problem.jobs), dtype=np.int64)
+        self.core = np.zeros((self.count, self.problem.jobs), dtype=np.int64)
+        self.busy = np.zeros((self.count, self.problem.cores))
+        return self._seen()
 
-    def _fitting(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each job ``(n)`` the core that is wanted, or the next that it fits."""
-        cores = (wanted[:, None] + np.arange(self.problem.cores)) % self.problem.cores
-        fits = self.problem.counts[np.arange(self.problem.jobs)[:, None], cores] > 0
-        found: NDArray[np.int64] = cores[np.arange(self.problem.jobs), fits.argmax(axis=1)]
-        return found
+    def step(self, actions: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float64], bool]:
+        """Give one of the waiting jobs of each to a core; the last of them where fewer wait.
+
+        Returns
+        -------
+        What agents see ``(e, o)``, the rewards ``(e)``, and whether all have ended.
+        """
+        rows, wanted = np.arange(self.count), np.asarray(actions, dtype=np.int64)
+        place = np.minimum(wanted[:, 0], self.left - 1)
+        job = self.window[rows, place]
+        core = self.fitting[job, wanted[:, 1]]
+        longest, at = self.busy.max(axis=1), self.problem.jobs - self.left
+        self.jobs[:, at], self.core[rows, job] = job, core
+        self.busy[rows, core] += self.times[job, core]
+        others = self.window[np.arange(WINDOW) != place[:, None]].reshape(self.count, -1)
+        self.window = np.concatenate([others, np.full((self.count, 1), self.behind[at])], axis=1)
+        self.left -= 1
+        rewards = -(self.busy.max(axis=1) - longest) / self.even
+        if not self.left:
+            plans = as_plan(self.problem, self.jobs, self.core, self.option)
+            scores = simulate(self.problem, plans).score if self.session is None else self.session.score(plans)
+            rewards -= np.where(np.isfinite(scores), scores, 0.0) / self.worth
+        return self._seen(), rewards, not self.left
+
+    def _seen(self) -> NDArray[np.float32]:
+        shares = np.concatenate([self.busy, self.known[self.window].reshape(self.count, -1)], axis=1) / self.even
+        return (shares / (1 + shares)).astype(np.float32)
+
+
+class ScheduleEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
+    """One of `ScheduleEpisodes` (Kao 2022, table 7.3), by default of `small_problem`."""
+
+    def __init__(self, problem: ScheduleProblem | None = None, session: ScheduleSession | None = None) -> None:
+        self.episodes = ScheduleEpisodes(small_problem() if problem is None else problem, session)
+        self.action_space = self.episodes.action_space
+        self.observation_space = self.episodes.observation_space
 
     def reset(self, *, seed: int | None = None,
               options: dict[str, Any] | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin an empty plan."""
         super().reset(seed=seed)
-        self._begin()
-        return self._seen(), {}
+        return self.episodes.reset()[0], {}
 
     def step(self, action: NDArray[Any]) -> Step:
         """Give one of the waiting jobs to a core; the last of them where fewer wait."""
-        job = self.waiting.pop(min(int(action[0]), len(self.waiting) - 1))
-        core = int(self._fitting(np.full(self.problem.jobs, int(action[1])))[job])
-        longest = self.busy.max()
-        self.jobs.append(job)
-        self.core[job], self.busy[core] = core, self.busy[core] + self.times[job, core]
-        reward = -float(self.busy.max() - longest) / self.even
-        if not self.waiting:
-            plan = as_plan(self.problem, np.array(self.jobs), self.core, self.option)
-            score = (simulate(self.problem, plan).score if self.session is None else self.session.score(plan))[0]
-            reward -= float(score) / self.worth if np.isfinite(score) else 0.0
-        return self._seen(), reward, not self.waiting, False, {}
-
-    def _seen(self) -> NDArray[np.float32]:
-        window = np.zeros((WINDOW, self.problem.cores))
-        known = self.times[self.waiting[:WINDOW]]
-        window[:len(known)] = np.where(np.isfinite(known), known, 0.0)
-        shares = np.concatenate([self.busy, window.ravel()]) / self.even
-        return (shares / (1 + shares)).astype(np.float32)
+        seen, rewards, ended = self.episodes.step(np.asarray(action)[None])
+        return seen[0], float(rewards[0]), ended, False, {}
 
 
 gymnasium.register(NAME, entry_point=f"{__name__}:ScheduleEnv")

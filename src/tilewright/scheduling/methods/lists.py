@@ -68,10 +68,11 @@ def _sorted(problem: ScheduleProblem, order: Ints) -> Ints:
 
 
 def as_plan(problem: ScheduleProblem, jobs: Ints, core: Ints, option: Ints) -> PlanGenomes:
-    """Return a plan of jobs in an order, with the core of each ``(n)`` and their mappings for each core ``(n, a)``."""
-    priority = np.empty(problem.jobs)
-    priority[jobs] = np.arange(problem.jobs) / max(1, problem.jobs - 1)
-    return PlanGenomes(core[None], priority[None], option[np.arange(problem.jobs), core][None])
+    """Return plans of jobs in orders ``(b, n)``, or of one ``(n)``, on their cores, by mappings ``(n, a)`` for each."""
+    jobs, core = np.atleast_2d(jobs, core)
+    priority, places = np.empty(jobs.shape), np.arange(problem.jobs) / max(1, problem.jobs - 1)
+    np.put_along_axis(priority, jobs, np.broadcast_to(places, jobs.shape), axis=1)
+    return PlanGenomes(core, priority, option[np.arange(problem.jobs), core])
 
 
 def mapping_rules(problem: ScheduleProblem) -> list[tuple[Floats, Ints]]:
