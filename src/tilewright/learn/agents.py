@@ -12,7 +12,7 @@ STEPS = 10**9
 
 
 class EpisodeBatch(Protocol):
-    """EpisodeBatch ``e`` side by side that all begin and end together."""
+    """Episodes ``e`` side by side that all begin and end together."""
 
     count: int
     observation_space: Any

@@ -7,7 +7,18 @@ from tilewright.search.checkpoint import Resumable, State, load_checkpoint, save
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.hull import hull_corners
 from tilewright.search.layers import largest_first
-from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Natural, Options, Share, Task, read_options
+from tilewright.search.mapper import (
+    MAPPERS,
+    Count,
+    Mapper,
+    MapperOptions,
+    Natural,
+    Options,
+    Share,
+    Task,
+    preset_options,
+    read_options,
+)
 from tilewright.search.mappers.gamma.paper import Decoding, Genomes
 from tilewright.search.merged_fronts import MergedFront, network_front
 from tilewright.search.network import search_network
@@ -97,6 +108,7 @@ __all__ = [
     "load_checkpoint",
     "mappers",
     "network_front",
+    "preset_options",
     "read_front",
     "read_options",
     "rounds",

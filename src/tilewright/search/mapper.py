@@ -177,3 +177,11 @@ def read_options(kind: type[O], given: Options, mapper: str) -> O:
             raise InputError(f"options.{name}", f"must be at most {LARGEST_OPTION}", value)
         chosen[name] = float(value) if type(default) is float and isinstance(value, (int, float)) else value
     return kind(**chosen)
+
+
+def preset_options(kind: type[O], given: Options, mapper: str, presets: Mapping[str, Options]) -> O:
+    """Build the options record ``kind`` of a mapper; what is not given has the value of the option ``preset``."""
+    name = getattr(read_options(kind, given, mapper), "preset")  # noqa: B009 - of those kinds that have one
+    if name not in presets:
+        raise unknown_name("preset", name, list(presets), "options.preset")
+    return read_options(kind, {**presets[name], **given}, mapper)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import unknown_name
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats, figures_of
 from tilewright.codesign.methods.decoding import CAPACITY, Counts, NeededDesigns
@@ -22,7 +21,7 @@ from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Scores, Session
 from tilewright.hardware import Number
 from tilewright.mapping import MappingBatch
-from tilewright.search import Count, Decoding, Genomes, MapperOptions, Natural, Options, Share, read_options
+from tilewright.search import Count, Decoding, Genomes, MapperOptions, Natural, Options, Share, preset_options
 
 PRESETS = Path(__file__).with_name("digamma.json")
 UNITS = 2
@@ -61,11 +60,7 @@ class DigammaOptions(MapperOptions):
 
 def digamma_options(given: Options) -> DigammaOptions:
     """Return options, those that are not given from their preset; an `InputError` where one is wrong."""
-    presets = json.loads(PRESETS.read_text())
-    name = read_options(DigammaOptions, given, "digamma").preset
-    if name not in presets:
-        raise unknown_name("preset", name, list(presets), "options.preset")
-    return read_options(DigammaOptions, {**presets[name], **given}, "digamma")
+    return preset_options(DigammaOptions, given, "digamma", json.loads(PRESETS.read_text()))
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
 """MAGMA (Kao 2022, 7.2.2; Kao and Krishna, HPCA 2022): a genetic search whose operators know cores and jobs."""
 
+import json
 from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import unknown_name
 from tilewright.scheduling.problem import Floats, PlanGenomes, ScheduleProblem
 from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
-from tilewright.search import MapperOptions, Natural, Options, Resumable, Share, read_options
+from tilewright.search import MapperOptions, Natural, Options, Resumable, Share, preset_options
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,12 @@ class MagmaOptions(MapperOptions):
     again: Annotated[bool, "Whether elites are scored again."] = False
 
 
-PRESETS: dict[str, Options] = {
-    "text": {}, "release": {"range": 0.1, "accelerator": 0.1, "weighted": True, "again": True}}
+PRESETS: dict[str, Options] = json.loads(Path(__file__).with_name("magma.json").read_text())
 
 
 def magma_options(given: Options) -> MagmaOptions:
     """Return options, those that are not given from their preset; an `InputError` where one is wrong."""
-    name = read_options(MagmaOptions, given, "magma").preset
-    if name not in PRESETS:
-        raise unknown_name("preset", name, list(PRESETS), "options.preset")
-    return read_options(MagmaOptions, {**PRESETS[name], **given}, "magma")
+    return preset_options(MagmaOptions, given, "magma", PRESETS)
 
 
 class Breeding:
