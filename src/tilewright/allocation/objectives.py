@@ -132,6 +132,7 @@ def peak_plan(task: PlanTask) -> PlanRecord:
     if isinstance(best, int):
         raise InputError("--objective", "must be another where roles of scratchpads make tensors change place", "peak",
                          "Give a way between them with --across, or let all hold any role")
+    task.keep(made(best), best)
     while low < high:
         middle = (low + high) // 2
         found = _tried(task, middle * word)

@@ -96,7 +96,8 @@ def pack(asked: PackOptions) -> PackingRun:
     ready_cache()
     stop = present_stop()
     with interruptible(stop):
-        found = pack_buffers(buffers, asked.capacity, asked.method, seconds=asked.seconds, stop=stop)
+        found = pack_buffers(buffers, asked.capacity, asked.method, seconds=asked.seconds, stop=stop,
+                             bank=asked.bank)
     command = command_line("pack", PackOptions, {**vars(asked), "buffers": name if given else str(asked.buffers)})
     run = PackingRun(name, buffers, found, asked.capacity, command, stop.is_set())
     if asked.out is not None and run.placed:

@@ -31,6 +31,8 @@ class PackOptions:
     capacity: int | None = option(None, "--capacity", "-c", kind="whole", least=1, metavar="N", says=(
         "Addresses that there are, in the unit of the sizes. Default: the least height is looked for."))
     _: KW_ONLY
+    bank: int | None = option(None, "--bank", kind="whole", least=1, metavar="N", says=(
+        "Addresses of a bank, from 0 on: no buffer lies across two. Default: all is one bank."))
     method: str = option("exact", "--method", "-m", says="How to place; see: tilewright list packers.")
     seconds: float | None = option(60.0, "--seconds", kind="number", metavar="S", says=(
         "Ends the search; what was found until then is kept."))

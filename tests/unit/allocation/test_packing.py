@@ -66,6 +66,23 @@ def test_every_method_keeps_to_alignments_and_gaps(method):
     assert found.bound <= found.height
 
 
+@pytest.mark.parametrize("method", list(PACKERS))
+def test_no_buffer_lies_in_two_banks(method):
+    if method == "cp-sat":
+        pytest.importorskip("ortools")
+    # At most 8 live at one time, but two of 3 and one of 2 need three banks of 4.
+    buffers = some((0, 4, 3), (0, 4, 3), (1, 4, 2), (5, 7, 2), (5, 7, 2), alignment=(1, 1, 1, 2, 3))
+    found = pack(buffers, method=method, bank=4)
+    assert verify_packing(buffers, found.offsets, found.height, bank=4) == [] and found.bound <= found.height
+    if method in {"exact", "cp-sat"}:
+        assert (found.height, found.proven, pack(buffers, method=method).height) == (10, True, 8)
+        none = pack(buffers, 9, method, bank=4)
+        assert none.offsets is None and none.proven
+    # All sizes are multiples of the alignment, but ends of banks are not.
+    even = some((0, 2, 2), (0, 2, 2), alignment=(1, 2))
+    assert verify_packing(even, pack(even, method=method, bank=3).offsets, bank=3) == []
+
+
 def test_a_gap_is_used():
     buffers = some((0, 9, 4), (3, 5, 4), gaps=(((3, 5),), ()))
     assert pack(buffers).height == 4 and pack(some((0, 9, 4), (3, 5, 4))).height == 8
@@ -82,7 +99,7 @@ def test_a_result_takes_the_place_of_what_it_is_made_of():
 
 FAULTS = {"overlap": ([0, 3, 8], "a and b share address 3 at time 1"), "below": ([-1, 4, 8], "a begins at -1, below 0"),
           "above": ([0, 4, 9], "c ends at 13, above the capacity of 12"), "unaligned": ([0, 5, 9], "no multiple of 2"),
-          "count": ([0, 4], "3 buffers have 2 offsets")}
+          "count": ([0, 4], "3 buffers have 2 offsets"), "banks": ([0, 7, 11], "c lies in two banks, from 11 to 15")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -90,7 +107,7 @@ def test_the_verifier_rejects(fault):
     buffers = some((0, 3, 4), (1, 5, 4), (2, 9, 4), alignment=(1, 2, 1))
     assert verify_packing(buffers, np.array([0, 4, 8]), 12) == []
     offsets, told = FAULTS[fault]
-    assert any(told in line for line in verify_packing(buffers, np.array(offsets), 12))
+    assert any(told in line for line in verify_packing(buffers, np.array(offsets), 12, bank=12))
 
 
 def test_the_verifier_knows_gaps_and_that_ends_are_not_included():

@@ -493,7 +493,7 @@ def test_what_an_arena_holds_from_its_beginning_shares_no_place_and_tiles_have_n
         offline_plan(replace(found, steps=(replace(steps[0], name="f #0"), steps[1])))
 
 
-@pytest.mark.parametrize(("objective", "ends"), [("edp", 1), ("peak", 6)])
+@pytest.mark.parametrize(("objective", "ends"), [("edp", 1), ("peak", 2), ("peak", 6)])
 def test_products_and_peaks_go_on_where_a_run_was_killed(tmp_path, monkeypatch, objective, ends):
     asked = {"pads": "3x40KB", "oversize": "cut", "objective": objective}
     exact, tried = SOLVERS.get("exact"), []

@@ -53,11 +53,14 @@ def test_no_placement_is_told_apart_from_none_in_time(here, tmp_path):
 def test_without_a_capacity_the_least_height_is_found(here):
     found = here("pack", "b.csv", "--json", "-")
     assert found.code == 0 and json.loads(found.out)["height"] == 12
+    banked = json.loads(here("pack", "b.csv", "--bank", "6", "--json", "-").out)
+    assert (banked["height"], banked["proven"]) == (16, True) and banked["command"].endswith(" --bank 6")
 
 
 @pytest.mark.parametrize(("words", "told"), [
     (("none.csv",), "none.csv"), (("b.csv", "--capacity", "0"), "--capacity"),
-    (("b.csv", "--capacity", "3"), "size of b1"),
+    (("b.csv", "--capacity", "3"), "size of b1"), (("b.csv", "--bank", "3"), "within the bank, 3"),
+    (("b.csv", "--bank", "0"), "--bank"),
     (("b.csv", "--method", "exat"), "Did you mean exact"), (("b.csv", "--seconds", "-1"), "seconds"),
     (("b.csv", "--seconds", "nan"), "seconds")])
 def test_what_is_asked_wrongly_is_one_error(here, words, told):

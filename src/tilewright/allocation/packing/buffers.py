@@ -187,7 +187,8 @@ class Packing:
         return self.height / self.bound - 1 if self.bound and self.offsets is not None else 0.0
 
 
-def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None) -> list[str]:
+def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None, bank: int | None = None,
+                   ) -> list[str]:
     """Return what is wrong with a placement, in words; nothing where it holds.
 
     It looks at every pair of buffers and shares nothing with what places them.
@@ -205,6 +206,8 @@ def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None)
             told.append(f"{name} begins at {at[place]}, which is no multiple of {buffers.alignment[place]}")
         if capacity is not None and end[place] > capacity:
             told.append(f"{name} ends at {end[place]}, above the capacity of {capacity}")
+        if bank is not None and at[place] // bank != (end[place] - 1) // bank:
+            told.append(f"{name} lies in two banks, from {at[place]} to {end[place]}")
     for one in range(len(buffers)):
         for other in range(one):
             pair = buffers.ids[one] in buffers.inplace[other] or buffers.ids[other] in buffers.inplace[one]

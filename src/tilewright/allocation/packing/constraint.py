@@ -22,6 +22,9 @@ def cp_sat(session: PackingSession) -> None:
         step = model.new_int_var(0, max(0, most - size) // alignment, "")
         offsets.append(step * alignment)
         model.add(offsets[-1] + size <= height)
+        if session.bank:
+            at = model.new_int_var(0, session.bank - size, "")
+            model.add(offsets[-1] - at == session.bank * model.new_int_var(0, most // session.bank, ""))
         for first, last in session.buffers.spans(i):
             rows.append(model.new_fixed_size_interval_var(offsets[-1], size, ""))
             times.append(model.new_fixed_size_interval_var(first, last - first, ""))

@@ -40,6 +40,8 @@ class Instance(NamedTuple):
         ``(n)``: the buffer before it that is its like in size, alignment and sections; -1 where there is none.
     sections
         How many there are.
+    bank
+        Units of a bank, across whose ends no buffer lies; 0 for no banks.
     """
 
     size: np.ndarray
@@ -52,6 +54,7 @@ class Instance(NamedTuple):
     near: np.ndarray
     twin: np.ndarray
     sections: int
+    bank: int
 
 
 class SearchState(NamedTuple):
@@ -113,9 +116,13 @@ def search_state(instance: Instance) -> SearchState:
 
 
 @njit(nogil=True, error_model="numpy")
-def aligned(address, alignment):
-    """Return the first multiple of ``alignment`` that is not below ``address``."""
-    return -(-address // alignment) * alignment
+def aligned(instance, address, i):
+    """Return the first address from ``address`` on that a buffer may have: aligned, and all of it in one bank."""
+    alignment, bank = instance.alignment[i], instance.bank
+    place = -(-address // alignment) * alignment
+    while bank and place % bank + instance.size[i] > bank:
+        place = -(-(place // bank + 1) * bank // alignment) * alignment
+    return place
 
 
 @njit(nogil=True, error_model="numpy")
@@ -201,7 +208,7 @@ def raise_one(instance, capacity, state, depth, i):
         add_why(state, why, near_of(instance, i), why[i])
     if place <= least[i]:
         return False
-    least[i] = aligned(place, instance.alignment[i])
+    least[i] = aligned(instance, place, i)
     state.changed[sections_of(instance, i)] = True
     return True
 
@@ -333,7 +340,7 @@ def descend(instance, state, i):
     top = state.rest[depth, i] + instance.size[i]
     for k in near_of(instance, i):
         if not state.placed[k]:
-            state.rest[depth + 1, k] = max(state.rest[depth, k], aligned(top, instance.alignment[k]))
+            state.rest[depth + 1, k] = max(state.rest[depth, k], aligned(instance, top, k))
             state.why[depth + 1, k, depth // WORD] |= np.uint64(1) << np.uint64(depth % WORD)
             if state.rest[depth + 1, k] > state.least[depth, k]:
                 state.least[depth + 1, k] = state.rest[depth + 1, k]
@@ -402,7 +409,7 @@ def fill(instance, apart, order, tightest, offsets, stack):
                 best, room = cursor, gap
                 if not tightest:
                     break
-            cursor = max(cursor, aligned(offsets[k] + instance.size[k], instance.alignment[i]))
+            cursor = max(cursor, aligned(instance, offsets[k] + instance.size[k], i))
         offsets[i] = cursor if best < 0 else best
         height = max(height, offsets[i] + instance.size[i])
         b = count - 1

@@ -27,20 +27,24 @@ class PackingSession(Spending):
     ----------
     capacity
         A placement within it ends the search; None asks for the least height.
+    bank
+        Addresses of a bank, across whose ends no buffer lies; None for no banks.
     """
 
-    def __init__(self, buffers: Buffers, capacity: int | None, seconds: float | None, stop: Stop) -> None:
+    def __init__(self, buffers: Buffers, capacity: int | None, seconds: float | None, stop: Stop,  # noqa: PLR0913, PLR0917
+                 bank: int | None = None) -> None:
         super().__init__(None, seconds, stop)
         self.buffers = buffers
-        sizes = int(np.gcd.reduce(buffers.size))
+        sizes = gcd(int(np.gcd.reduce(buffers.size)), bank or 0)
         alignments = [int(one) for one in np.unique(buffers.alignment) if sizes % one]
         self.unit = gcd(sizes, *alignments)
+        self.bank = (bank or 0) // self.unit
         self.size = buffers.size // self.unit
         self.alignment = np.where(sizes % buffers.alignment == 0, 1, buffers.alignment // self.unit)
         self.capacity = None if capacity is None else capacity // self.unit
         self.bound = buffers.live_peak // self.unit
         self.offsets: Ints | None = None
-        self.height = int(self.size.sum() + self.alignment.sum())
+        self.height = int(self.size.sum() + self.alignment.sum()) * (2 if bank else 1)  # what no bank has room for
 
     @property
     def ended(self) -> bool:
@@ -69,7 +73,7 @@ class PackingSession(Spending):
             twin[place] = known.get(like, -1)
             known[like] = place
         return Instance(self.size[order], self.alignment[order], *_rows(covers), *_rows(covers.T), *_rows(near), twin,
-                        covers.shape[1])
+                        covers.shape[1], self.bank)
 
     def found(self, method: str) -> Packing:
         """Return what came of it, in the units of the buffers."""
@@ -85,8 +89,8 @@ def _rows(relation: np.ndarray) -> tuple[Ints, Ints]:
     return np.append(0, np.cumsum(relation.sum(axis=1))), np.ascontiguousarray(np.nonzero(relation)[1])
 
 
-def pack(buffers: Buffers, capacity: int | None = None, method: str = "exact", *, seconds: float | None = 60.0,
-         stop: Stop | None = None) -> Packing:
+def pack(buffers: Buffers, capacity: int | None = None, method: str = "exact", *,  # noqa: PLR0913
+         seconds: float | None = 60.0, stop: Stop | None = None, bank: int | None = None) -> Packing:
     """Place buffers so that none share an address at one time, but for those that may be in the place of another.
 
     Parameters
@@ -97,26 +101,30 @@ def pack(buffers: Buffers, capacity: int | None = None, method: str = "exact", *
         One of `PACKERS`.
     seconds
         Ends the search, as ``stop`` does when set; the best until then is returned. None: no limit of time.
+    bank
+        Addresses of a bank, the first of which begins at 0: no buffer lies across two. None: all is one bank.
 
     Raises
     ------
     InputError
-        If a method is unknown, the capacity is no positive number, or a buffer is larger.
+        If a method is unknown, the capacity or a bank is no positive number, or a buffer is larger.
     """
     packer = PACKERS.get(method)
-    if capacity is not None:
-        if capacity < 1:
-            raise InputError("capacity", "must be a positive integer", capacity)
+    for what, most in (("capacity", capacity), ("bank", bank)):
+        if most is None:
+            continue
+        if most < 1:
+            raise InputError(what, "must be a positive integer", most)
         for name, size in zip(buffers.ids, buffers.size, strict=True):
-            if size > capacity:
-                raise InputError(f"size of {name}", f"must be within the capacity, {capacity}", int(size),
+            if size > most:
+                raise InputError(f"size of {name}", f"must be within the {what}, {most}", int(size),
                                  "Enlarge the memory, or cut the buffer")
     if not len(buffers):
         return Packing(np.empty(0, np.int64), 0, 0, True, method)
     ended = stop or present_stop()
 
     def place(given: Buffers, within: float | None) -> Packing:
-        session = PackingSession(given, capacity, within, ended)
+        session = PackingSession(given, capacity, within, ended, bank)
         packer(session)
         return session.found(method)
 
