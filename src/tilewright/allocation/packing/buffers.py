@@ -1,6 +1,6 @@
 """Buffers that live for a while, where they are placed, and whether a placement holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -195,19 +195,11 @@ def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None,
     """
     if np.shape(offsets) != (len(buffers),):
         return [f"{len(buffers)} buffers have {np.size(offsets)} offsets"]
-    told = []
     at = [int(offset) for offset in offsets]
     end = [offset + int(size) for offset, size in zip(at, buffers.size, strict=True)]
     spans = [buffers.spans(place) for place in range(len(buffers))]
-    for place, name in enumerate(buffers.ids):
-        if at[place] < 0:
-            told.append(f"{name} begins at {at[place]}, below 0")
-        if at[place] % int(buffers.alignment[place]):
-            told.append(f"{name} begins at {at[place]}, which is no multiple of {buffers.alignment[place]}")
-        if capacity is not None and end[place] > capacity:
-            told.append(f"{name} ends at {end[place]}, above the capacity of {capacity}")
-        if bank is not None and at[place] // bank != (end[place] - 1) // bank:
-            told.append(f"{name} lies in two banks, from {at[place]} to {end[place]}")
+    told = [line for place in range(len(buffers)) for line in _misplaced(
+        buffers, place, at[place], end[place], capacity, bank)]
     for one in range(len(buffers)):
         for other in range(one):
             pair = buffers.ids[one] in buffers.inplace[other] or buffers.ids[other] in buffers.inplace[one]
@@ -219,3 +211,17 @@ def verify_packing(buffers: Buffers, offsets: Ints, capacity: int | None = None,
                 told.append(f"{buffers.ids[other]} and {buffers.ids[one]} share address "
                             f"{max(at[one], at[other])} at time {min(shared)}")
     return told
+
+
+def _misplaced(buffers: Buffers, place: int, at: int, end: int, capacity: int | None,  # noqa: PLR0913, PLR0917
+               bank: int | None) -> Iterator[str]:
+    """Say what is wrong with one buffer by itself."""
+    name, alignment = buffers.ids[place], int(buffers.alignment[place])
+    if at < 0:
+        yield f"{name} begins at {at}, below 0"
+    if at % alignment:
+        yield f"{name} begins at {at}, which is no multiple of {alignment}"
+    if capacity is not None and end > capacity:
+        yield f"{name} ends at {end}, above the capacity of {capacity}"
+    if bank is not None and at // bank != (end - 1) // bank:
+        yield f"{name} lies in two banks, from {at} to {end}"

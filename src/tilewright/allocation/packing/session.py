@@ -31,7 +31,7 @@ class PackingSession(Spending):
         Addresses of a bank, across whose ends no buffer lies; None for no banks.
     """
 
-    def __init__(self, buffers: Buffers, capacity: int | None, seconds: float | None, stop: Stop,  # noqa: PLR0913, PLR0917
+    def __init__(self, buffers: Buffers, capacity: int | None, seconds: float | None, stop: Stop,
                  bank: int | None = None) -> None:
         super().__init__(None, seconds, stop)
         self.buffers = buffers
