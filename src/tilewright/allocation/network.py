@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from math import ceil
+from types import MappingProxyType
 
 from tilewright.allocation.depth import interleaved
 from tilewright.allocation.heuristics import belady
 from tilewright.allocation.parts import split_tensors
 from tilewright.allocation.problem import OperationStep, Oversize, Pad, ResidencyProblem, ResidentTensor, cut_tensors
 from tilewright.allocation.stays import Prices, transfers_of
-from tilewright.allocation.tiles import TensorSlices, sliced, tilings
+from tilewright.allocation.tiles import Given, TensorSlices, sliced, tilings
 from tilewright.base import InputError
 from tilewright.workload import ROLES, NetworkTensor, TensorGraph
 
@@ -18,7 +19,7 @@ Work = Mapping[str, tuple[int, float]]
 
 def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None = None,  # noqa: PLR0913, PLR0917
                     bits: tuple[float, float] = (8, 8), oversize: Oversize = "refuse", parts: int = 1,
-                    ) -> ResidencyProblem:
+                    given: Given = MappingProxyType({})) -> ResidencyProblem:
     """Return the problem of a network (thesis, 5.1.2).
 
     Views share the bytes of what they show, and take no step; a recurrence is one step unless it is unrolled.
@@ -34,6 +35,8 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
         the operations that cannot be resident whole, alone or in runs of several.
     parts
         Into how many a tensor may be split, each of them on a scratchpad by itself.
+    given
+        Loops of mappings of some operators, which run in the tiles inside as many of them as it takes until they fit.
 
     Raises
     ------
@@ -57,24 +60,27 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
             steps.append(OperationStep(node.name, reads, writes, cycles, energy))
     tensors, cut = cut_tensors(holders, steps, pads) if oversize == "cut" else (tuple(holders), ())
     try:
-        if oversize != "tile" or parts > 1:
+        if oversize != "tile" or (parts > 1 and not given):
             tensors, tiles = split_tensors(tensors, steps, pads, parts)
             return ResidencyProblem(network.name, tiles, tensors, tuple(pads), cut)
     except InputError:
         if oversize != "tile":
             raise
-    tiled = _tiled(network, holders, steps, pads)
+    tiled = _tiled(network, holders, steps, pads, given)
     tensors, tiles = split_tensors(tiled.tensors, tiled.steps, pads, parts)
     return tiled if parts == 1 else ResidencyProblem(network.name, tiles, tensors, tuple(pads))
 
 
 def _tiled(network: TensorGraph, holders: Sequence[ResidentTensor], steps: Sequence[OperationStep],
-           pads: Sequence[Pad]) -> ResidencyProblem:
-    """Return the better of two ways to run in tiles: operations one after the other, and in runs of several."""
+           pads: Sequence[Pad], given: Given) -> ResidencyProblem:
+    """Return the better of two ways to run in tiles: operations one after the other, and in runs of several.
+
+    Where tiles are given they run one after the other.
+    """
     slices = TensorSlices(network, holders)
-    operations = tilings(slices, steps, pads)
+    operations = tilings(slices, steps, pads, given)
     found = [sliced(slices, [tile for one in operations for tile in one.tiles()])]
-    if len(found[0][1]) > len(steps) and all(set(pad.roles) == set(ROLES) for pad in pads):
+    if not given and len(found[0][1]) > len(steps) and all(set(pad.roles) == set(ROLES) for pad in pads):
         runs = interleaved(slices, operations, pads)
         found += [] if runs is None else [runs]
     problems = []

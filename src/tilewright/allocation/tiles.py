@@ -32,6 +32,10 @@ SLICE_BYTES = 1024
 """What the estimate takes for each slice beside its words, so that there are few where bytes are alike."""
 
 Key: TypeAlias = int | str
+Loops: TypeAlias = Sequence[tuple[str, int]]
+"""Dimensions, and how many places of each the tile inside a loop over it has; outermost loop first."""
+Given: TypeAlias = Mapping[str, Sequence[Loops]]
+"""By operation, the loops of its mapping at each level, outermost first."""
 View: TypeAlias = tuple[AxisLink, ...]
 Range: TypeAlias = tuple[int, int]
 """First and last place, both included."""
@@ -173,6 +177,22 @@ class TileLoops:
                      if len(axis.terms) == 1)
         return found
 
+    def given(self, steps: Loops) -> "TileChoice":
+        """Return the tiling inside some loops over dimensions of the operator, each in the place of its outermost."""
+        assert self.operator is not None
+        whole, inside = self.operator.sizes, dict(steps)
+        ranks = {name: rank for rank, name in reversed([*enumerate(name for name, _ in steps)])}
+        chunks, cut = dict[Key, int](), list[tuple[int, Key]]()
+        for key, size in self.sizes.items():
+            one = self._dimensions({key: (0, 0)})
+            names = [name for name, step in inside.items()
+                     if step < whole[name] and one[name][1] - one[name][0] + 1 < whole[name]]
+            chunks[key] = min((max(1, size * inside[name] // whole[name]) for name in names), default=size)
+            if names:
+                cut.append((min(ranks[name] for name in names), key))
+        order = tuple(key for _, key in sorted(cut, key=lambda one: one[0]))
+        return TileChoice(0, prod(ceil(self.sizes[key] / chunks[key]) for key in order), order, chunks)
+
     def touches(self, at: Mapping[Key, Range]) -> list[SliceTouch]:
         """Return what a tile touches, given its places along the loops that are cut."""
         slices, tensors, found = self.slices, self.slices.network.tensors, list[SliceTouch]()
@@ -271,11 +291,24 @@ def _chosen(loops: TileLoops, pads: Sequence[Pad]) -> TileChoice | None:
     first = [key for key in every if not (key == 3 if isinstance(key, int) else loops.sizes[key] <= WINDOW)]
     for keys in dict.fromkeys((tuple(first), tuple(every))):
         for one in _choices(loops, keys, sum(pad.capacity_bytes for pad in pads), most):
-            if all(_fits(slices, name, touches, pads) for touches in {
-                    tuple(slices.bytes(touch) for touch in touches): touches
-                    for touches in map(loops.touches, loops.tiles(one.chunks, one.order))}.values()):
+            if _all_fit(loops, one, pads):
                 return one
     return None
+
+
+def _mapped(loops: TileLoops, levels: Sequence[Loops], pads: Sequence[Pad]) -> TileChoice | None:
+    """Return the tiling inside the loops of so many levels that tiles fit; None where those inside all do not."""
+    for count in range(len(levels) + 1):
+        found = loops.given([loop for level in levels[:count] for loop in level])
+        if found.tiles <= MOST_TILES and _all_fit(loops, found, pads):
+            return found
+    return None
+
+
+def _all_fit(loops: TileLoops, choice: TileChoice, pads: Sequence[Pad]) -> bool:
+    return all(_fits(loops.slices, loops.node.name, touches, pads) for touches in {
+        tuple(loops.slices.bytes(touch) for touch in touches): touches
+        for touches in map(loops.touches, loops.tiles(choice.chunks, choice.order))}.values())
 
 
 @dataclass(frozen=True)
@@ -297,25 +330,29 @@ class OperationTiles:
         return found
 
 
-def tilings(slices: TensorSlices, steps: Sequence[OperationStep], pads: Sequence[Pad]) -> list[OperationTiles]:
-    """Return how each operation is tiled where it runs by itself.
+def tilings(slices: TensorSlices, steps: Sequence[OperationStep], pads: Sequence[Pad], given: Given,
+            ) -> list[OperationTiles]:
+    """Return how each operation is tiled where it runs by itself, some inside the loops that are ``given``.
 
     Raises
     ------
     InputError
-        If not even the finest tile fits, or there are more than `MOST_TILES` steps.
+        If not even the finest tile fits, of its mapping where that is given, or there are more than `MOST_TILES` steps.
     """
     name, known = slices.network.name, dict[object, TileChoice | None]()
     found: list[OperationTiles] = []
     count = 0
     for step in steps:
         loops = TileLoops(step.name, slices, pads)
-        if loops.key not in known:
-            known[loops.key] = _chosen(loops, pads)
-        choice = known[loops.key]
+        mapped = given.get(step.name) if loops.operator is not None else None
+        key = loops.key, str(mapped)
+        if key not in known:
+            known[key] = _chosen(loops, pads) if mapped is None else _mapped(loops, mapped, pads)
+        choice = known[key]
         if choice is None:
             raise InputError(f"{name}.{step.name}", "must have tiles whose tensors fit on scratchpads together",
-                             ", ".join(f"{pad.capacity_bytes:,}" for pad in pads), "Enlarge the scratchpads")
+                             ", ".join(f"{pad.capacity_bytes:,}" for pad in pads), "Enlarge the scratchpads" + (
+                                 "" if mapped is None else ", or map for an accelerator whose buffers hold less"))
         count += choice.tiles
         if count > MOST_TILES:
             raise InputError(f"{name}.{step.name}", f"must have at most {MOST_TILES:,} tiles with those before",

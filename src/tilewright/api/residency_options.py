@@ -53,6 +53,9 @@ class ResidencyOptions(KeptOptions, OnMachine):
         "Operations whose tensors do not fit together: run them in tiles, refuse them, or cut tensors to what fits, as "
         "the thesis does."))
     tile: bool = option(False, "--tile", kind="yes", says="The same as --oversize tile.")
+    tile_from: str | os.PathLike[str] | None = option(None, "--tile-from", metavar="RUN", says=(
+        "Take the tiles of layers from their mappings in a run of tilewright map (a JSON file, its identity, or last): "
+        "those inside its outermost loops, of as many memories as it takes until they fit."))
     split: int = option(1, "--split", kind="whole", least=1, metavar="PARTS", says=(
         "Split tensors into up to so many parts, each kept or not by itself, on a scratchpad of its own; as it is, a "
         "tensor is whole on one."))

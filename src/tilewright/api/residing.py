@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from math import ceil, inf
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,14 @@ from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import load_accelerator, load_layers, name_of
 from tilewright.api.places import ready_place
 from tilewright.api.residency_options import ResidencyOptions
+from tilewright.api.runs import open_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, read_text, write_whole
 from tilewright.cost import vector_work
 from tilewright.hardware import Accelerator, Memory, read_bandwidth
 from tilewright.jobs import Standing, interruptible, present_stop
+from tilewright.store import mapping_of
 from tilewright.workload import Graph, MacNode, tensor_graph
 
 PLAN = "plan.json"
@@ -192,7 +195,7 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
         "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
     stop, began = asked.stop or present_stop(), time.perf_counter()
     posed = partial(network_problem, tensors, pads, _work(graph, machine), _bits(machine),
-                    asked.oversize)  # type: ignore[arg-type]
+                    asked.oversize, given=_given(asked, graph))  # type: ignore[arg-type]
     problem = posed(asked.split)  # Ctrl-C raises here: there is no plan to return yet
     whole = _whole(posed) if asked.split > 1 else None
     asked = replace(asked, seconds=max(LEAST_SECONDS, asked.seconds - (time.perf_counter() - began)))
@@ -205,6 +208,27 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
         found.write(found.place)
     if asked.export_tflite is not None:
         found.write_tflite(Path(asked.export_tflite))
+    return found
+
+
+def _given(asked: ResidencyOptions, graph: Graph) -> dict[str, list[list[tuple[str, int]]]]:
+    """Return the loops over time of mappings of a run outside all fan-outs, by node of the network and by level."""
+    if asked.tile_from is None:
+        return {}
+    if asked.oversize != "tile":
+        raise InputError("--tile-from", "must be given without --oversize", asked.oversize)
+    layers, found = open_run(asked.tile_from).layers, dict[str, list[list[tuple[str, int]]]]()
+    for node in graph.nodes:
+        layer = layers.get(node.name) if isinstance(node, MacNode) else None
+        if layer is None or not isinstance(node, MacNode):
+            continue
+        if dict(layer.operator.dimensions) != dict(node.operator.sizes):
+            raise InputError("--tile-from", f"must be a run whose {node.name} has the sizes that it has here",
+                             layer.operator.short, "Map the same network, without --pad")
+        levels = takewhile(lambda level: all(loop.axis is None for loop in level.loops), mapping_of(layer).levels)
+        found[node.name] = [[(loop.dimension, loop.step) for loop in level.loops] for level in levels]
+    if not found:
+        raise InputError("--tile-from", f"must be a run with layers of {graph.name}", ", ".join(list(layers)[:3]))
     return found
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from math import ceil, prod
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ import tilewright as tw
 from tilewright.allocation import SOLVERS, TILE, PlanSearch, Prices, network_problem, read_pads, standing_bounds
 from tilewright.api import residing
 from tilewright.base import InputError
+from tilewright.store import mapping_of
 from tilewright.workload import Graph, MacNode, build, tensor_graph, zoo
 
 
@@ -53,6 +55,42 @@ def test_slices_are_all_of_the_tensors_and_must_move_as_they_do(kind):
         mine = [step for step in problem.steps if step.name.rpartition(TILE)[0] == node or step.name == node]
         assert sum(step.cycles for step in mine) == 101
         assert sum(step.energy_pj for step in mine) == pytest.approx(7)
+
+
+def test_tiles_are_those_inside_the_loops_of_a_mapping():
+    network = chain(build.convolution("a", in_channels=4, out_channels=4, **IMAGE))
+    loops = {"a": [[("P", 5)], [("C", 2), ("P", 2), ("K", 3)], [("Q", 1)]]}
+
+    def made(pads):
+        problem = network_problem(network, read_pads(pads), oversize="tile", given=loops)
+        return problem, problem.steps, [sum(problem.tensors[one].size_bytes for one in step.touches)
+                                        for step in problem.steps]
+
+    assert len(made("1x1MB")[1]) == 1  # as it fits whole, no loop is needed
+    _, tiles, sizes = made("1x600B")  # rows 0 to 4, 5 to 9, and 10 and 11, with a halo on each side that there is
+    assert [size - 4 * 4 * 9 for size in sizes] == [(6 + 5) * 24, (7 + 5) * 24, (3 + 2) * 24]
+    problem, tiles, sizes = made("1x300B")
+    assert len(tiles) == 6 * 2 * 2 and max(sizes) <= 300  # both loops over P are one, of the place of the outer one
+    weights = [{problem.tensors[one].name for one in step.touches if problem.tensors[one].weights} for step in tiles]
+    assert weights[:4] == weights[4:8] and len({frozenset(one) for one in weights[:4]}) == 4  # rows are outermost
+    with pytest.raises(InputError, match="whose buffers hold less"):
+        made("1x60B")
+
+
+def test_tiles_come_from_a_run_of_map(tmp_path):
+    run = tw.map("conv:K=16,C=8,P=4,Q=4,R=3,S=3", arch="nvdla-like", mapper="random-pruned", budget=20, store=False)
+    run.write_json(tmp_path / "run.json")
+    asked = {"pads": "3x1KB", "solver": "online", "tile_from": tmp_path / "run.json"}
+    plan = tw.allocate("conv:K=16,C=8,P=4,Q=4,R=3,S=3", **asked)
+    loops = {loop.dimension: loop.step for loop in mapping_of(run.layer("conv")).levels[0].loops}
+    tiles = prod(ceil(size / loops.get(name, size)) for name, size in (("K", 16), ("C", 8), ("P", 4), ("Q", 4)))
+    assert plan.verify() == () and len(plan.record.steps) == tiles > 1 and "tile-from" in plan.record.command
+    for network, told in (("conv:K=16,C=8,P=2,Q=4,R=3,S=3", "sizes that it has here"),
+                          ("matmul:M=64,N=64,K=64", "with layers of")):
+        with pytest.raises(InputError, match=told):
+            tw.allocate(network, **asked)
+    with pytest.raises(InputError, match="without --oversize"):
+        tw.allocate("conv:K=16,C=8,P=4,Q=4,R=3,S=3", oversize="cut", **asked)
 
 
 def test_rows_of_a_halo_are_touched_by_both_tiles_and_no_others():
