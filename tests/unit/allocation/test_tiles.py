@@ -176,9 +176,9 @@ def test_addresses_given_as_tensors_come_cost_nothing_where_all_could_stay_by_si
 def test_cutting_into_tiles_takes_of_the_time_of_solvers_and_ctrl_c_ends_it(monkeypatch):
     clock, left, solved = [0.0], [], residing._solved
 
-    def slow(*told):
+    def slow(*told, **given):
         clock[0] += 40
-        return network_problem(*told)
+        return network_problem(*told, **given)
 
     def noted(asked, *told):
         left.append(asked.seconds)
