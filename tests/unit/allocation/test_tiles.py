@@ -191,7 +191,7 @@ def test_cutting_into_tiles_takes_of_the_time_of_solvers_and_ctrl_c_ends_it(monk
         tw.allocate("minerva", pads="3x8KB", solver="naive", seconds=seconds)
     assert left == [20.0, residing.LEAST_SECONDS]
 
-    def stopped(*_):
+    def stopped(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
 
