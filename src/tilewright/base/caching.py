@@ -1,14 +1,15 @@
 """Compiled functions on disk, each file with its own checksum: what is damaged is compiled anew, never loaded.
 
 Numba loads whatever its files hold. Of a file that was cut short or overwritten, unpickling fails, or LLVM ends the
-whole process; so a file's checksum is looked at before anything in it is.
+whole process; so a file's checksum is looked at before anything in it is. Of several processes that want the same
+function at once, as the first ones on a machine do, one compiles it and the others wait.
 """
 
 import hashlib
 import io
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,8 @@ class CheckedCache(FunctionCache):
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, f"{self._impl.filename_base}.sum",
                                   self._impl.locator.get_source_stamp())
+        self._turn: IO[bytes] | None = None
+        """Held while this process compiles; Numba lets one of its threads compile at a time."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was kept, None where nothing sound is.
@@ -33,7 +36,14 @@ class CheckedCache(FunctionCache):
         for its memory manager alone; what is not kept is compiled by a compiler that loads the rest itself.
         """
         rtsys.initialize(target_context)
-        return self._load_overload(sig, target_context)
+        self._end_turn()  # of what could not be compiled
+        found = self._load_overload(sig, target_context)
+        if found is None:
+            self._take_turn()
+            found = self._load_overload(sig, target_context)
+            if found is not None:
+                self._end_turn()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled; where that cannot be written, it serves this process alone."""
@@ -42,6 +52,21 @@ class CheckedCache(FunctionCache):
         except OSError as error:
             warnings.warn(f"The compiled engine cannot be kept in {self._cache_path} ({error.strerror or error}): the "
                           "next process compiles it anew", RuntimeWarning, stacklevel=2)
+        self._end_turn()
+
+    def _take_turn(self) -> None:
+        """Wait until no other process compiles the function; where files cannot be locked, none waits."""
+        with suppress(ImportError, OSError):
+            from fcntl import LOCK_EX, lockf  # noqa: PLC0415 - Windows has none
+
+            self._impl.locator.ensure_cache_path()
+            self._turn = Path(self._cache_path, f"{self._impl.filename_base}.lock").open("wb")
+            lockf(self._turn, LOCK_EX)  # ends with the process, and forked ones do not inherit it
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
 
 
 class _Files(IndexDataCacheFile):

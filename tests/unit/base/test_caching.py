@@ -101,6 +101,13 @@ print(function(records.__dict__[[name for name in vars(records) if name[0] == "P
     assert _run(place) == ["7 1"]
 
 
+def test_what_several_processes_want_at_once_one_of_them_compiles(place):
+    words = [sys.executable, place.parent / "sources.py", place]
+    at_once = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    first = [process.communicate()[0].splitlines()[0] for process in at_once]
+    assert sum(int(line[1]) for line in first) == 2 * 3 - 2, first
+
+
 def test_a_full_disk_keeps_nothing_but_ends_nothing(place):
     full = SOURCE.replace("from tilewright.base import kept", """
 from tilewright.base import kept
