@@ -1,15 +1,37 @@
-"""What all tests share: byte code that is kept, how garbage is collected, and that stores on disk wait for no disk."""
+"""What all tests share: kept byte code, which cases run, how garbage is collected, stores that wait for no disk."""
 
 import gc
 import os
 import sqlite3
 import sys
+from collections import Counter
 
 import pytest
 
 # Whatever the environment says: some hundred processes of these tests would each compile our modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+def values(case):
+    return [(name, id(value)) for name, value in case.callspec.params.items()]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave to the slow tests all but n cases of what is marked ``sample(n)``, so that each value is met as often."""
+    alike = {}
+    for item in items:
+        if mark := item.get_closest_marker("sample"):
+            alike.setdefault((item.path, item.originalname, *mark.args), []).append(item)
+    for (_, _, most), cases in alike.items():
+        met = Counter()
+        for _ in range(min(most, len(cases))):
+            chosen = min(cases, key=lambda case: sum(met[value] for value in values(case)))
+            met.update(values(chosen))
+            cases.remove(chosen)
+        for case in cases:
+            case.add_marker("slow")
 
 
 def pytest_collection_finish():

@@ -35,8 +35,9 @@ EVERY = pytest.mark.parametrize("mapper", [
     for mapper in MAPPERS])
 # What libraries do in Python takes up to a thousand times longer.
 SLOW = {mapper for mapper in MAPPERS if extra_of(mapper) == "optimizers"}
-SAMPLES = {mapper: 200 if mapper in SLOW else 634 for mapper in MAPPERS}
-SHORTER = {"gradient": {"starts": 32, "steps": 15}}
+FEWER = {*SLOW, "gradient", "mind-mappings"}
+SAMPLES = {mapper: 200 if mapper in FEWER else 634 for mapper in MAPPERS}
+SHORTER = {"gradient": {"starts": 8, "steps": 5}}
 """Options with which a mapper takes less time, and does the same."""
 
 
@@ -74,7 +75,7 @@ class Interrupt:
         self.inner = MAPPERS.get(mapper)
         self.left = after
         self.watch = None
-        self.most = 40 if mapper in SLOW else 120
+        self.most = 40 if mapper in FEWER else 120
 
     def __call__(self, task):
         made = self.inner(task)
@@ -134,7 +135,8 @@ def boxes_fit(mapping, operator, machine):
 @EVERY
 def test_boxes_fit_where_a_machine_counts_them(mapper):
     machine = replace(SMALL, footprint="box")
-    found = search(STRIDED, machine, mapper=mapper, budget=60 if mapper in SLOW else 600, seed=3)
+    found = search(STRIDED, machine, mapper=mapper, budget=60 if mapper in FEWER else 600, seed=3,
+                   options=SHORTER.get(mapper, {}))
     assert found.mapping is not None
     assert is_legal(found.mapping, STRIDED, machine)
     assert boxes_fit(found.mapping, STRIDED, machine)
@@ -160,7 +162,7 @@ def test_history_only_improves_and_stays_within_the_budget(mapper):
 
 @EVERY
 def test_all_that_is_proposed_fits_the_arrays_and_covers_the_operator(mapper):
-    task = Task(SPACE, np.random.default_rng(1), SAMPLES[mapper])
+    task = Task(SPACE, np.random.default_rng(1), SAMPLES[mapper], SHORTER.get(mapper, {}))
     made = MAPPERS.get(mapper)(task)
     rng = np.random.default_rng(2)
     for _ in range(5):
@@ -253,7 +255,7 @@ def test_what_a_search_begins_from_is_proposed_first_and_decides_what_follows(ma
     drawn = SPACE.refit(SPACE.sample(np.random.default_rng(4), 12))
     follows = []
     for start in (drawn.take(slice(0, 6)), drawn.take(slice(6, 12))):
-        made = MAPPERS.get(mapper)(Task(SPACE, np.random.default_rng(0), 400, start=start))
+        made = MAPPERS.get(mapper)(Task(SPACE, np.random.default_rng(0), 400, SHORTER.get(mapper, {}), start=start))
         assert made.takes_start
         first, learnt = [], np.random.default_rng(1)
         while sum(map(len, first)) < 300:
@@ -339,7 +341,7 @@ def test_every_objective_is_minimised(mapper, objective):
 @EVERY
 def test_a_space_of_one_mapping_is_no_trouble(mapper):
     tiny = matmul("tiny", m=1, n=1, k=1)
-    result = search(tiny, ACCELERATOR, mapper=mapper, budget=50)
+    result = search(tiny, ACCELERATOR, mapper=mapper, budget=50, options=SHORTER.get(mapper, {}))
     assert result.mapping is not None
     assert result.samples == (1 if result.complete else 50)
 

@@ -64,6 +64,7 @@ def test_timeloops_figures_of_all_further_nests(name):
     check_further(name)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", [name for name, (_, theirs) in CASES.items() if "walked" in theirs])
 def test_timeloops_counts_of_ragged_nests_walked_in_full(name):
     case, theirs = CASES[name]

@@ -139,6 +139,7 @@ def loaded(maps, folder, bandwidth=8):
     return load_maestro([network, hardware])
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_the_conventions_are_those_formulas(seed, tmp_path):
     rng = np.random.default_rng([seed, 1803])
@@ -160,6 +161,7 @@ def test_the_conventions_are_those_formulas(seed, tmp_path):
     assert counts["L1", "O"].total("updates") == macs
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_every_figure_that_differs_names_an_assumption(seed, tmp_path):
     found = loaded(random_maps(np.random.default_rng([seed, 1])), tmp_path)

@@ -64,6 +64,7 @@ def check(seed):
         assert set(parting.assumptions) <= set(ASSUMPTIONS)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(QUICK))
 def test_replays_of_random_nests_are_named(seed):
     check(seed)

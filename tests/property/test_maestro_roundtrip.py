@@ -110,7 +110,7 @@ def check(found, dump):
     assert all("clamped" not in note.text and "offset" not in note.text for note in again.notes)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(networks(), st.none() | hardware())
 def test_networks_and_hardware(network, machine):
     try:
@@ -121,7 +121,7 @@ def test_networks_and_hardware(network, machine):
     check(found, dump_maestro)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(genomes(), st.none() | hardware())
 def test_layer_tables_and_genomes(files, machine):
     check(loaded(files | ({"hw.m": machine} if machine else {})), dump_gamma)

@@ -91,7 +91,7 @@ def clean_mappings(draw: st.DrawFn) -> tuple[Mapping, Operator, Accelerator]:
     return Mapping(tuple(entries)), operator, machine
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(broken_mappings())
 def test_every_cure_cures_and_legality_agrees(case):
     mapping, operator, machine = case
@@ -104,7 +104,7 @@ def test_every_cure_cures_and_legality_agrees(case):
         assert violation.key not in {v.key for v in violations(violation.cure, operator, machine)}, str(violation)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(broken_mappings())
 def test_repair_ends_in_a_legal_mapping(case):
     mapping, operator, machine = case
@@ -112,7 +112,7 @@ def test_repair_ends_in_a_legal_mapping(case):
     assert mended is not None and is_legal(mended, operator, machine)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(clean_mappings())
 def test_files_and_arrays_bring_back_what_they_were_given(case):
     mapping, operator, machine = case

@@ -88,10 +88,11 @@ def least_in_place(buffers):
     return next(height for height in range(1, 99) if fits((), height))
 
 
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("equal", [True, False])
-def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, monkeypatch):
+def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, count, monkeypatch):
     rng, better, above = np.random.default_rng(3), 0, 0
-    for _ in range(150):
+    for _ in range(count):
         buffers = with_pairs(rng, equal)
         least = least_in_place(buffers)
         monkeypatch.setattr(inplace, "MOST_CHOICES", 720)
@@ -107,7 +108,7 @@ def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, monke
         assert verify_packing(buffers, some.offsets, some.height) == [] and some.bound <= least
         better += least < least_height(buffers)
         above += found.height > least
-    assert better > 20 and (above == 0 if equal else 0 < above < 20)  # the larger of two is kept free for both lives
+    assert better > count / 8 and (above == 0 if equal else 0 < above < count / 8)  # the larger of two is kept free for both lives
 
 
 QUICK = [name for name in PACKERS if name != "cp-sat"]

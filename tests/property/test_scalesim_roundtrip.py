@@ -64,7 +64,7 @@ def again(name, text):
         return first, made, FORM.read(made.write(Path(folder) / "again"), {})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(topologies())
 def test_topologies(text):
     first, made, second = again("net.csv", text)

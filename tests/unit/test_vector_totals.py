@@ -59,6 +59,7 @@ def test_each_work_belongs_to_the_last_layer_that_it_reads():
     assert vector_shares(Graph("none", (DataMovement("rows", "Gather", 9, 9),)), MACHINE) == {}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_totals_have_it_in_them_and_none_is_below_its_bound(seed):
     graph = network(seed)

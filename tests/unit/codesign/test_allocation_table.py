@@ -40,6 +40,7 @@ def test_levels_are_those_of_table_8_1():
     assert buffer_bytes(12) == 9 * 12 + 9 + 12
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 def test_the_oracle_confirms_cells(table, layer, style):

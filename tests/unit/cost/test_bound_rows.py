@@ -103,6 +103,7 @@ def members(low: HardwareBatch, high: HardwareBatch, count: int, rng: np.random.
     return HardwareBatch(found, low.base)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_rows_are_bounded_as_each_machine_by_itself(seed):
     """500 rows in all; each batch has arrays of one instance among others, which merge what they else cannot."""
@@ -172,12 +173,12 @@ def check_box(seed: int) -> bool:
 
 
 def test_no_mapping_on_a_machine_of_a_box_is_below_its_bound():
-    assert sum(check_box(seed) for seed in range(14)) > 9
+    assert sum(check_box(seed) for seed in range(7)) > 4
 
 
 @pytest.mark.slow
 def test_no_mapping_on_a_machine_of_a_box_is_below_its_bound_however_many():
-    assert sum(check_box(seed) for seed in range(14, 500)) > 300
+    assert sum(check_box(seed) for seed in range(7, 500)) > 300
 
 
 TEXT = """

@@ -250,12 +250,12 @@ def check_case(seed: int) -> int:
 
 
 def test_no_legal_mapping_beats_the_bounds_of_its_space():
-    assert sum(check_case(seed) for seed in range(150)) > 150
+    assert sum(check_case(seed) for seed in range(70)) > 70
 
 
 @pytest.mark.slow
 def test_no_legal_mapping_beats_the_bounds_of_its_space_however_many():
-    assert sum(check_case(seed) for seed in range(1000, 5000)) > 4000
+    assert sum(check_case(seed) for seed in range(70, 4070)) > 4000
 
 
 @pytest.mark.parametrize("name", ["eyeriss", "simba-like", "edge-s1", "tpu-like", "nvdla-like", "cloud-s3"])

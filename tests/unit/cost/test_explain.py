@@ -84,6 +84,7 @@ OPERATORS = (
 )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_derivations_add_up_on_random_mappings(operator):
     rng = np.random.default_rng(len(operator.name))

@@ -257,6 +257,7 @@ mapping:
     assert counts["MainMemory", "Outputs"].updates == 512
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("machine", ["eyeriss", "edge-s1", "simba-like", "tpu-like", "nvdla-like"])
 def test_what_is_written_is_read_back_and_costs_the_same_words(machine, tmp_path):
     operator = convolution("conv", in_channels=12, out_channels=20, kernel=3, out_size=10, stride=2)

@@ -19,6 +19,7 @@ def flexible(bits):
     return replace(BASE, flexibility=BASE.flexibility.of_class(bits))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("bits", CLASSES)
 def test_every_class_is_searched_with_the_samples_given(bits):
     found = search_flexible(LAYER, flexible(bits), objective="latency", budget=600, seed=3)
@@ -77,15 +78,15 @@ def test_one_member_is_searched_as_alone():
 
 def test_time_is_shared_too():
     started = time.process_time()
-    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="2s",
+    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="1s",
                             watch=Watch(clock=time.process_time))
-    assert 1.5 < time.process_time() - started < 6
+    assert 0.75 < time.process_time() - started < 6
     assert found.mapping is not None
-    assert found.samples > 1000
+    assert found.samples > 500
     assert found.stopped == "seconds"
     assert search_flexible(LAYER, flexible("1011"), budget="600,100s").samples == 600
     assert search_flexible(LAYER, flexible("1011"), budget="600,100s").stopped == "samples"
-    assert search_flexible(LAYER, flexible("1011"), budget="100000000,0.5s").stopped == "seconds"
+    assert search_flexible(LAYER, flexible("1011"), budget="100000000,0.1s").stopped == "seconds"
 
 
 def test_a_network_is_searched_in_what_its_machine_can_run():

@@ -182,6 +182,7 @@ def test_a_geometric_mean_counts_all_densities_alike():
         Sweep.parse("geomean:geomean:1")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["", "even:"])
 @pytest.mark.parametrize(("inputs", "weights"), [(0.3, 1.0), (0.02, 0.02), (0.5, 0.1), (1.0, 0.01)])
 def test_no_mapping_is_below_the_bound_whatever_is_left_out(kind, inputs, weights):

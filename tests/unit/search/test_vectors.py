@@ -55,6 +55,7 @@ def mappings(batch, operator=OPERATOR):
     return [str(batch.mapping(index, operator.sizes)) for index in range(len(batch))]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("space", SPACES)
 def test_every_mapping_has_a_point(space):
     vectors, found = VectorSpace(space), 0
