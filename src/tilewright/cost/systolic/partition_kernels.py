@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tilewright.base import kept
+from tilewright.mapping.spaces.kernels import compiled, inlined
 
 Words = NDArray[np.int64]
 Amounts = NDArray[np.float64]
@@ -88,7 +89,7 @@ class Split(NamedTuple):
     rest_folds: int
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def split(size: int, parts: int, side: int) -> Split:
     """Return how an axis falls apart."""
     block = (size + parts - 1) // parts
@@ -97,19 +98,19 @@ def split(size: int, parts: int, side: int) -> Split:
     return Split(side, block, whole, rest, (block + side - 1) // side, (rest + side - 1) // side)
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def all_folds(along: Split) -> int:
     """Return the folds of all parts of an axis."""
     return along.whole * along.folds + along.rest_folds
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def parts_used(along: Split) -> int:
     """Return how many parts of an axis have any of it."""
     return along.whole + (along.rest > 0)
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def accesses(m: int, n: int, k: int, flow: int, folds: int, every: int, used: int, columns: int,
              rules: Rules) -> tuple[int, int, int, int]:
     """Return the words of inputs and weights read, of outputs written, and of partial sums read again.
@@ -123,7 +124,7 @@ def accesses(m: int, n: int, k: int, flow: int, folds: int, every: int, used: in
             m * n * written, 0 if rules.unread_partial_sums else m * n * (written - begun))
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def cycles_of(down: int, across: int, streamed: int, row_folds: int, column_folds: int, rows: int, columns: int,
               flow: int, rules: Rules) -> int:
     """Return the cycles of one sub-array with ``down`` x ``across`` of a product, as `systolic_runtime` does."""
@@ -156,7 +157,7 @@ def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Word
     return chosen, same
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def reads_of(sizes: Words, entry: Words, rules: Rules, figures: Words) -> int:
     """Return the words that all three memories hand out."""
     count_one(sizes[0], sizes[1], sizes[2], entry, rules, figures)
@@ -225,7 +226,7 @@ def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Wo
         cycles[product] = found[best[product]]
 
 
-@njit(nogil=True)
+@compiled
 def count_leading(sizes: Words, entries: Words, rules: Rules, prices: EventPrices, found: Words, spent: Amounts,
                   figures: Words) -> None:
     """Write cycles (and energies, or products of both) of what may be best; others get what they take at least."""
@@ -245,7 +246,7 @@ def count_leading(sizes: Words, entries: Words, rules: Rules, prices: EventPrice
             limit = min(limit, spent[index])
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def spent_by(macs: int, reads: int, writes: int, dram: int, cycles: int, prices: EventPrices) -> float:
     """Return picojoules, added in the order of `tilewright.cost.PartitionedEnergy`, times cycles where asked for."""
     energy = float(macs * prices.mac + reads * prices.read + writes * prices.write + dram * prices.dram
@@ -263,7 +264,7 @@ def count_all(products: Words, entries: Words, rules: Rules, figures: Words) -> 
             count_one(m, n, k, entries[index], rules, figures[product, index])
 
 
-@njit(nogil=True)
+@compiled
 def count_one(m: int, n: int, k: int, entry: Words, rules: Rules, figures: Words) -> None:
     """Write the `FIGURES` of one product on one configuration."""
     flow = entry[4]
@@ -296,7 +297,7 @@ TREE, BANKS = 1, 2
 WHOLE, REPLICATED = 1, 2
 
 
-@njit(nogil=True, inline="always")
+@inlined
 def ends(outputs: int, flow: int, used_down: int, entry: Words, rules: Rules, figures: Words) -> int:
     """Return the cycles before and after a run that nothing overlaps, and count the pass that adds sums in banks."""
     cycles = 0
@@ -316,7 +317,7 @@ def ends(outputs: int, flow: int, used_down: int, entry: Words, rules: Rules, fi
     return cycles
 
 
-@njit(nogil=True)
+@compiled
 def moved(m: int, n: int, k: int, flow: int, down: Split, across: Split, streamed: int, partitions: int,
           rules: Rules) -> tuple[int, int]:
     """Return the words that come from DRAM, and that go there, by the rules of `tilewright.cost.systolic.traffic`.
@@ -347,7 +348,7 @@ def moved(m: int, n: int, k: int, flow: int, down: Split, across: Split, streame
     return come, gone
 
 
-@njit(nogil=True)
+@compiled
 def tile_words(block: int, whole: int, rest: int, height: int, row_folds: int, side: int, column_folds: int,
                streamed: int, flow: int, half: int, copies: int) -> tuple[int, int]:
     """Return the words of operands that come, and the outputs whose partial sums leave with every fold.
