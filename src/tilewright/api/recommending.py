@@ -259,7 +259,7 @@ class RecommenderTraining:
 def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     arch: str, file: str | Path, *, samples: int = 2_000_000, sampler: str = "uniform", network: str = "terms",
     space: str = "realisable", epochs: int = 20, batch: int = 1024, seed: int = 0,
-    labels: str | Path | None = None, checkpoint: str | Path | None = None, threads: int = 1,
+    labels: str | Path | None = None, checkpoint: str | Path | None = None, threads: int = 1, device: str = "cpu",
     labelled: Callable[[int], None] | None = None, progress: "Callable[[Epoch], None] | None" = None,
     stop: threading.Event | None = None,
 ) -> RecommenderTraining:
@@ -274,6 +274,8 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
         Where training is kept after each epoch: it goes on there, to the same network bit for bit.
     threads
         The network does not depend on them.
+    device
+        Where AdaptNet and perceptrons learn, as PyTorch names it: ``cuda`` for a GPU.
     stop
         Ends training after the present epoch.
 
@@ -286,6 +288,8 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     from tilewright.learn import TrainingWatch  # noqa: PLC0415  (PyTorch loads late)
 
     choices, place = Choices(find_array(arch), space), ready_place(Path(file))
+    watch = TrainingWatch(progress, stop, None if checkpoint is None else Path(checkpoint), threads=threads,
+                          device=device)
     check_seed(seed)
     options = training_options(network, epochs, batch, seed)
     began = time.perf_counter()
@@ -293,7 +297,6 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     known = _labels(choices, Drawn(sampler, samples, seed), None if labels is None else Path(labels), labelled)
     learnt, unseen = known.parts
     labelling = time.perf_counter() - began
-    watch = TrainingWatch(progress, stop, None if checkpoint is None else Path(checkpoint), threads=threads)
     done = train(choices, learnt, network, options, watch)
     training = time.perf_counter() - began - labelling
     told = done.recommender
@@ -304,7 +307,7 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     return RecommenderTraining(
         place, choices.array.name, space, network, sampler, len(known.products), len(known.live),
         len(choices.configurations), float((known.equals > 1).mean()), labelling, training, done.curve, scores,
-        done.calibration_error, told.classifier.weights)
+        done.calibration_error, told.classifier.size)
 
 
 def _labels(choices: Choices, drawn: Drawn, place: Path | None,

@@ -120,7 +120,8 @@ def train_recommender(
         "--network", metavar="NAME", help="terms (ours), adaptnet, mlp-a, mlp-b, mlp-c or mlp-d.")] = "terms",
     space: Annotated[str, typer.Option(
         "--space", help="Which configurations there are: published, realisable or planar.")] = "realisable",
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the products.")] = 20,
+    epochs: Annotated[int, typer.Option(
+        "--epochs", min=1, help="Passes over the products; of terms: fresh starts at most.")] = 20,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Products between two steps; published: 32.")] = 1024,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same network.")] = 0,
     labels: Annotated[Path | None, typer.Option(
@@ -130,6 +131,8 @@ def train_recommender(
         "--checkpoint", metavar="FILE", show_default=False,
         help="Keep training here after each epoch, and go on from there.")] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="The network does not depend on them.")] = 1,
+    device: Annotated[str, typer.Option(
+        "--device", help="Where AdaptNet and perceptrons learn, as PyTorch names it: cpu, cuda.")] = "cpu",
     json_file: Json = None,
 ) -> None:
     """Train a network to tell the best configuration of a reconfigurable array, for tilewright recommend --model.
@@ -145,7 +148,7 @@ def train_recommender(
     screen, stop, count = console(json_file), threading.Event(), _count(samples)
     with interruptible(stop), Bar("Looking at every configuration") as bar:
         done = train(arch, out, samples=count, sampler=sampler, network=network, space=space, epochs=epochs,
-                     batch=batch, seed=seed, labels=labels, checkpoint=checkpoint, threads=threads,
+                     batch=batch, seed=seed, labels=labels, checkpoint=checkpoint, threads=threads, device=device,
                      labelled=lambda ready: bar.show("products", ready, count, ""),
                      progress=lambda epoch: bar.show("epochs", epoch.epoch, epochs,
                                                      f"held out {epoch.held_out_loss:.4f}"), stop=stop)

@@ -6,6 +6,7 @@ from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch
 from tilewright.learn.policy import RecurrentPolicy
 from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
 from tilewright.learn.sequences import SEQUENCE_KINDS, Episodes, SequenceModel, SequenceOptions, train_sequences
+from tilewright.learn.terms import TermNetwork, load_classifier, train_terms
 from tilewright.learn.threads import one_thread
 from tilewright.learn.training import Trained, rank_correlation, train
 
@@ -19,11 +20,13 @@ __all__ = [
     "Scale",
     "SequenceModel",
     "SequenceOptions",
+    "TermNetwork",
     "Trained",
     "TrainedClassifier",
     "TrainingOptions",
     "TrainingWatch",
     "calibration_error",
+    "load_classifier",
     "load_regressor",
     "one_thread",
     "rank_correlation",
@@ -33,4 +36,5 @@ __all__ = [
     "train_agent",
     "train_classifier",
     "train_sequences",
+    "train_terms",
 ]

@@ -4,10 +4,10 @@ A recommender's network (Naumov et al., DLRM, arXiv 1906.00091, with an embeddin
 entries are learnt, or are figures that are known of a number and only looked up.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,18 +16,24 @@ from scipy.optimize import isotonic_regression
 
 from tilewright.base import InputError
 from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch, train_epochs
-from tilewright.learn.files import read_arrays, write_arrays
+from tilewright.learn.files import write_arrays
 from tilewright.learn.regressor import Floats, Regressor, Scale
 from tilewright.learn.threads import one_thread
 
+if TYPE_CHECKING:
+    from tilewright.learn.terms import TermNetwork
+
 Whole = NDArray[np.int64]
-KIND = "tilewright-classifier-2"
+KIND = "tilewright-classifier-3"
 PIECE = 1 << 15
 BINS = 15
 """Of confidence, for `calibration_error`."""
 FRESH = 0.05
 """Deviation of fresh learnt tables. With 1 these stay noise to the layer above: on 200,000 products AdaptNet then tells
 16 % as well as can be after three epochs, not 65 %."""
+UNKNOWN: Floats = np.array([[0, 1], [0, 1]], dtype=np.float32)
+"""Reliability before it was measured: confidence as told."""
+Network = TypeVar("Network", "Classifier", "TermNetwork")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +46,6 @@ class Classifier:
         One for each number of a row: ``(entries, width)``; numbers count from 0.
     perceptron
         From the tables' entries to a figure for each class.
-    straight
-        ``(classes, width)``: what entries add to classes besides, past the hidden layers; no rows where nothing.
     learnt
         Whether the tables are trained too.
     reliability
@@ -50,13 +54,12 @@ class Classifier:
 
     tables: tuple[torch.Tensor, ...]
     perceptron: Regressor
-    straight: torch.Tensor
     learnt: bool
-    reliability: Floats = field(default_factory=lambda: np.array([[0, 1], [0, 1]], dtype=np.float32))
+    reliability: Floats = field(default_factory=UNKNOWN.copy)
 
     @classmethod
-    def fresh(cls, tables: Sequence[Floats] | tuple[int, int, int], classes: int, options: TrainingOptions,
-              straight: bool = False) -> "Classifier":
+    def fresh(cls, tables: Sequence[Floats] | tuple[int, int, int], classes: int,
+              options: TrainingOptions) -> "Classifier":
         """Return an untrained one; ``tables`` are known figures, or ``(numbers, entries, width)`` of learnt ones."""
         drawn = torch.Generator().manual_seed(options.seed + 2)
         learnt = isinstance(tables[0], int)
@@ -72,20 +75,23 @@ class Classifier:
             seen = Scale(torch.cat([one.mean for one in each]), torch.cat([one.deviation for one in each]))
         told = Scale(torch.zeros(classes), torch.ones(classes))
         perceptron = Regressor.fresh((width, *options.hidden, classes), (seen, told), options.seed)
-        return cls(tuple(made), perceptron, torch.zeros(classes if straight else 0, width), learnt)
+        return cls(tuple(made), perceptron, learnt)
 
     @property
     def parameters(self) -> tuple[torch.Tensor, ...]:
         """All that training changes."""
-        return (*(self.tables if self.learnt else ()), *self.perceptron.parameters,
-                *((self.straight,) if len(self.straight) else ()))
+        return (*(self.tables if self.learnt else ()), *self.perceptron.parameters)
 
     def figures(self, numbers: torch.Tensor) -> torch.Tensor:
         """Return ``(n, c)``: the logarithms of odds of classes for rows ``(n, t)``; differentiable."""
         seen = torch.cat([torch.nn.functional.embedding(numbers[:, at], table)
                           for at, table in enumerate(self.tables)], dim=1)
-        told = self.perceptron.normalised(self.perceptron.inputs.to(seen))
-        return told + seen @ self.straight.T if len(self.straight) else told
+        return self.perceptron.normalised(self.perceptron.inputs.to(seen))
+
+    def on(self, device: str) -> "Classifier":
+        """Return it on a device, apart from what it was trained by."""
+        return replace(self, tables=tuple(table.detach().to(device) for table in self.tables),
+                       perceptron=self.perceptron.on(device))
 
     def probabilities(self, numbers: Whole) -> Floats:
         """Return ``(n, c)``: how likely each class is, for rows of numbers ``(n, t)``, on one thread.
@@ -95,10 +101,7 @@ class Classifier:
         InputError
             If a number is beyond its table.
         """
-        limits = np.array([len(table) for table in self.tables])
-        if numbers.shape[1] != len(limits) or (numbers < 0).any() or (numbers >= limits).any():
-            raise InputError("numbers", f"must be {len(limits)} a row, from 0 to {limits.max() - 1}",
-                             numbers.max(initial=0))
+        checked(numbers, np.array([len(table) for table in self.tables]))
         with one_thread(), torch.no_grad():
             found = [torch.softmax(self.figures(part), dim=1).numpy()
                      for part in torch.from_numpy(numbers).split(PIECE)]
@@ -110,31 +113,29 @@ class Classifier:
         return sure
 
     @property
-    def weights(self) -> int:
+    def size(self) -> int:
         """How many numbers it holds, tables included."""
-        return sum(part.numel() for part in (*self.tables, *self.perceptron.parameters, self.straight))
+        return sum(part.numel() for part in (*self.tables, *self.perceptron.parameters))
 
     def save(self, path: Path, about: Mapping[str, Any]) -> None:
         """Write it, and plain data about it."""
         arrays = {f"table{at}": table.detach().numpy() for at, table in enumerate(self.tables)}
-        write_arrays(path, KIND, self.perceptron.arrays() | arrays | {
-            "straight": self.straight.detach().numpy(), "reliability": self.reliability},
+        write_arrays(path, KIND, self.perceptron.arrays() | arrays | {"reliability": self.reliability},
                      {"learnt": self.learnt, "about": dict(about)})
 
     @classmethod
-    def load(cls, path: Path, field: str, verb: str) -> "tuple[Classifier, dict[str, Any]]":
-        """Return the classifier in a file and what is said about it; see `tilewright.learn.files.read_arrays`."""
-        arrays, told = read_arrays(path, KIND, field, verb)
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], learnt: bool) -> "Classifier":
+        """Return the classifier that `save` wrote as these."""
         tables = [torch.from_numpy(arrays.pop(name)) for name in sorted(arrays) if name.startswith("table")]
-        straight, reliability = torch.from_numpy(arrays.pop("straight")), arrays.pop("reliability")
-        return cls(tuple(tables), Regressor.from_arrays(arrays), straight, told["learnt"], reliability), told["about"]
+        reliability = arrays.pop("reliability")
+        return cls(tuple(tables), Regressor.from_arrays(arrays), learnt, reliability)
 
 
 @dataclass(frozen=True)
 class TrainedClassifier:
     """A classifier, losses by epoch, and its calibration error on half of the rows held out (the other half set it)."""
 
-    classifier: Classifier
+    classifier: "Classifier | TermNetwork"
     curve: tuple[Epoch, ...]
     calibration_error: float
 
@@ -152,16 +153,29 @@ def train_classifier(fresh: Classifier, numbers: Whole, classes: Whole, options:
         raise InputError("samples", "must be at least 2, to train on some and test on others", len(numbers))
     order = np.random.default_rng(options.seed).permutation(len(numbers))
     held = order[:max(1, int(len(order) * options.held_out))]
+    watch = watch or TrainingWatch()
     with one_thread():
-        lesson = _Classing(fresh, *(tuple(torch.from_numpy(each[rows]) for each in (numbers, classes))
+        there = fresh.on(watch.device)
+        lesson = _Classing(there, *(tuple(torch.from_numpy(each[rows]).to(watch.device) for each in (numbers, classes))
                                     for rows in (order[len(held):], held)))
-        curve = train_epochs(lesson, options, watch or TrainingWatch())
-        for part in fresh.parameters:
-            part.requires_grad_(False)
-    told = fresh.probabilities(numbers[held])
-    right, half = told.argmax(axis=1) == classes[held], -(-len(held) // 2)
-    found = replace(fresh, reliability=reliability(told[:half].max(axis=1), right[:half]))
-    return TrainedClassifier(found, tuple(curve), calibration_error(found.confidence(told[half:]), right[half:]))
+        curve = train_epochs(lesson, options, watch)
+    return calibrated(there.on("cpu"), tuple(curve), numbers[held], lambda told: told == classes[held])
+
+
+def calibrated(network: Network, curve: tuple[Epoch, ...], numbers: Whole,
+               right: Callable[[NDArray[np.intp]], NDArray[np.bool_]]) -> TrainedClassifier:
+    """Return a network with its reliability, by rows ``(n, t)`` held out and whether classes told of them are right."""
+    told = network.probabilities(numbers)
+    good, half = right(told.argmax(axis=1)), -(-len(numbers) // 2)
+    found = replace(network, reliability=reliability(told[:half].max(axis=1), good[:half]))
+    return TrainedClassifier(found, curve, calibration_error(found.confidence(told[half:]), good[half:]))
+
+
+def checked(numbers: Whole, limits: Whole) -> None:
+    """Refuse rows of other than so many numbers, or a number beyond its limit."""
+    if numbers.shape[1] != len(limits) or (numbers < 0).any() or (numbers >= limits).any():
+        raise InputError("numbers", f"must be {len(limits)} a row, from 0 to {limits.max() - 1}",
+                         numbers.max(initial=0))
 
 
 def reliability(confidence: Floats, right: NDArray[np.bool_]) -> Floats:

@@ -100,6 +100,13 @@ class TrainingWatch:
         Where it is kept, to go on from.
     mark
         Says what is trained on what: a checkpoint of another training is refused.
+    device
+        Where classifiers learn by epochs, as PyTorch names it. A GPU adds in any order: networks differ a little.
+
+    Raises
+    ------
+    InputError
+        If there is no such device.
     """
 
     progress: Callable[[Epoch], None] | None = None
@@ -107,6 +114,13 @@ class TrainingWatch:
     checkpoint: Path | None = None
     mark: str = ""
     threads: int = 1
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise InputError("device", "must be one that PyTorch can use here", self.device, str(error)[:80]) from None
 
 
 def train_epochs(lesson: Lesson, options: TrainingOptions, watch: TrainingWatch) -> list[Epoch]:
@@ -151,7 +165,8 @@ class _Training:
         rows, batch = self.lesson.rows, self.options.batch
         steps = self.options.epochs * -(-rows // batch)
         total = 0.0
-        for chosen in torch.randperm(rows, generator=self.shuffle).split(batch):
+        order = torch.randperm(rows, generator=self.shuffle).to(self.parameters[0].device)
+        for chosen in order.split(batch):
             cosine = 0.5 * (1 + np.cos(np.pi * self.done / steps))
             self.adam.param_groups[0]["lr"] = float(self.options.rate * (0.01 + 0.99 * cosine))
             parts = chosen.split(-(-len(chosen) // HALVES))

@@ -39,6 +39,10 @@ class Scale:
         """Undo `to`."""
         return values * self.deviation + self.mean
 
+    def on(self, device: str) -> "Scale":
+        """Return it on a device."""
+        return Scale(self.mean.to(device), self.deviation.to(device))
+
 
 @dataclass(frozen=True)
 class Regressor:
@@ -67,6 +71,11 @@ class Regressor:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             values = torch.relu(torch.nn.functional.linear(values, weight, bias))
         return torch.nn.functional.linear(values, self.weights[-1], self.biases[-1])
+
+    def on(self, device: str) -> "Regressor":
+        """Return it on a device, apart from what it was trained by."""
+        weights, biases = (tuple(part.detach().to(device) for part in parts) for parts in (self.weights, self.biases))
+        return Regressor(weights, biases, self.inputs.on(device), self.outputs.on(device))
 
     def predict(self, values: Floats) -> Floats:
         """Return ``(n, o)`` for ``(n, f)``, on one thread."""

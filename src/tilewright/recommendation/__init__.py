@@ -18,6 +18,7 @@ from tilewright.recommendation.mappings import GUESSES, LIKE, NEAREST, first_gue
 from tilewright.recommendation.networks import (
     NETWORKS,
     Fallback,
+    NetworkKind,
     Recommender,
     Told,
     TrainedRecommender,
@@ -40,6 +41,7 @@ __all__ = [
     "Drawn",
     "Fallback",
     "LabelledProducts",
+    "NetworkKind",
     "Recommender",
     "Score",
     "Told",

@@ -1,8 +1,9 @@
 """Recommenders that learnt: AdaptNet, perceptrons, and a network on what is known of an axis.
 
-Whether folds are whole or not, cycles are, nearly, a product of one term for each size of a matrix product. So what a
-class takes is, in logarithms, nearly a sum of one figure for each size; the network ``terms`` looks these up (where
-AdaptNet learns its embeddings from nothing), adds them, and leaves to its hidden layer what they do not tell.
+What a configuration takes is a sum of a few products of one term for each size: folds, and what fills and drains. The
+network ``terms`` is given this structure, and of each size how far it is from whole multiples of the lengths that an
+axis may be cut by. Which of these a configuration cuts by, what rests, what streams, and what is added, it learns from
+the cycles of some thousand products; AdaptNet and the perceptrons learn from the best class of each.
 """
 
 import time
@@ -19,26 +20,26 @@ from tilewright.recommendation.choices import Choices, Whole
 from tilewright.recommendation.labels import LARGEST, LabelledProducts, Score, score
 
 if TYPE_CHECKING:
-    from tilewright.learn import Classifier, Epoch, TrainingOptions, TrainingWatch
+    from tilewright.learn import Classifier, Epoch, TermNetwork, TrainingOptions, TrainingWatch
 
 Floats = NDArray[np.float32]
 VERB = "train-recommender"
-GAIN = 2_000.0
-"""What shares of waste are multiplied by, as classes differ by thousandths: straight weights then stay about one."""
 EMBEDDING = 13
 """Width of AdaptNet's embeddings, which the paper does not tell: the most that 512 KB hold at a byte a weight."""
 TOP = 8
+ROWS = 8_000
+"""Products whose cycles on every live class ``terms`` is shown, half of them held out."""
 
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """A network by name: what it is, tables for an array, hidden layers, and whether figures also go past these."""
+    """A network by name: what it is, tables for an array, hidden layers; or whether it adds terms, and has none."""
 
     about: str
     tables: Callable[[Choices], Any]
     hidden: tuple[int, ...] = (128,)
-    straight: bool = False
     rate: float = 3e-3
+    adds: bool = False
 
 
 def _embeddings(choices: Choices) -> tuple[int, int, int]:
@@ -50,19 +51,18 @@ def _sizes(choices: Choices) -> list[Floats]:
     return [np.stack([sizes / LARGEST, np.log2(sizes)], axis=1).astype(np.float32)] * 3
 
 
-def _terms(choices: Choices) -> list[Floats]:
-    """Return what an axis of each size wastes on 1, 2, 4 ... cells, how full its folds are, and what filling takes."""
-    sizes, cell = np.arange(1, LARGEST + 1), choices.array.cell
-    parts = [1 << each for each in range(choices.array.cells.bit_length())]
-    waste = [GAIN * np.log2(-(-sizes // (cell * part)) * (cell * part) / sizes) for part in parts]
-    full = [-(-sizes // part) / -(-sizes // (cell * part)) for part in parts]
-    return [np.stack([*waste, GAIN / sizes, np.log2(sizes), *full], axis=1).astype(np.float32)] * 3
+def _terms(choices: Choices) -> NDArray[np.float64]:
+    """Return ``(sizes, f)``: a size, 1, and what it lacks of whole multiples of each length, in these lengths."""
+    sizes, array = np.arange(1, LARGEST + 1), choices.array
+    parts = [1 << each for each in range(array.cells.bit_length())]
+    lengths = sorted({*parts, *(array.cell * part for part in parts)} - {1})
+    return np.stack([sizes / 100, np.ones(LARGEST), *(-sizes % each / each for each in lengths)], axis=1)
 
 
 SIZES = "The three sizes and their logarithms"
 NETWORKS: Registry[NetworkKind] = Registry("recommender network")
 NETWORKS.register("adaptnet")(NetworkKind("Learnt embeddings of the three sizes, as published", _embeddings, rate=1e-2))
-NETWORKS.register("terms")(NetworkKind("Figures that are known of each axis", _terms, straight=True))
+NETWORKS.register("terms")(NetworkKind("Sums of products of terms, by what is known of each size", _terms, adds=True))
 NETWORKS.register("mlp-a")(NetworkKind(SIZES, _sizes, (128,)))
 NETWORKS.register("mlp-b")(NetworkKind(SIZES, _sizes, (256, 128)))
 NETWORKS.register("mlp-c")(NetworkKind(SIZES, _sizes, (256, 256, 128)))
@@ -118,7 +118,7 @@ class Recommender:
     Only classes that are the best of any product learnt from have an output: others would never be told.
     """
 
-    classifier: "Classifier"
+    classifier: "Classifier | TermNetwork"
     classes: Whole
     choices: Choices
     about: dict[str, Any]
@@ -179,9 +179,9 @@ def load_recommender(path: Path, choices: Choices) -> Recommender:
         If PyTorch is missing, there is no such file, or it is of another array, space or other rules.
     """
     require_extra("learn", "model", "PyTorch")
-    from tilewright.learn import Classifier  # noqa: PLC0415  (PyTorch loads late)
+    from tilewright.learn import load_classifier  # noqa: PLC0415  (PyTorch loads late)
 
-    classifier, about = Classifier.load(path, "model", VERB)
+    classifier, about = load_classifier(path, "model", VERB)
     if about.get("mark") != choices.mark:
         raise InputError("model", f"must be of {choices.array.name}, its space {choices.space} and the same rules",
                          f"{about.get('array')}, {about.get('space')}, rules {about.get('mark')}",
@@ -203,7 +203,7 @@ def training_options(network: str, epochs: int, batch: int, seed: int) -> "Train
     from tilewright.learn import TrainingOptions  # noqa: PLC0415  (PyTorch loads late)
 
     kind = NETWORKS.get(network)
-    return TrainingOptions(hidden=kind.hidden, epochs=epochs, batch=batch, rate=kind.rate, seed=seed)
+    return TrainingOptions(kind.hidden, epochs, batch, kind.rate, 0.5 if kind.adds else 0.05, seed)
 
 
 def train_recommender(choices: Choices, known: LabelledProducts, network: str, options: "TrainingOptions",
@@ -216,17 +216,26 @@ def train_recommender(choices: Choices, known: LabelledProducts, network: str, o
         If PyTorch is missing, the network is unknown, or labels are of other choices.
     """
     require_extra("learn", "train-recommender", "PyTorch")
-    from tilewright.learn import Classifier, TrainingWatch, train_classifier  # noqa: PLC0415  (PyTorch loads late)
+    from tilewright.learn import (  # noqa: PLC0415  (PyTorch loads late)
+        Classifier,
+        TrainingWatch,
+        train_classifier,
+        train_terms,
+    )
 
     kind = NETWORKS.get(network)
     if known.about["choices"] != choices.mark:
         raise InputError("labels", "must be of the same array, space and rules", known.about["choices"])
-    live = known.live
-    fresh = Classifier.fresh(kind.tables(choices), len(live), options, kind.straight)
+    live, tables = known.live, kind.tables(choices)
     about = {"network": network, "array": choices.array.name, "space": choices.space, "options": asdict(options),
              "labels": known.about}
-    mark = f"{network} {known.mark} {options}"
-    found = train_classifier(fresh, known.products - 1, np.searchsorted(live, known.classes), options,
-                             replace(watch or TrainingWatch(), mark=mark))
+    watch = replace(watch or TrainingWatch(), mark=f"{network} {known.mark} {options}")
+    if kind.adds:
+        shown = known.products[:ROWS]
+        cycles = choices.all_cycles(shown, live.tolist()).astype(np.float64)
+        found = train_terms(tables, shown - 1, cycles, options, watch)
+    else:
+        found = train_classifier(Classifier.fresh(tables, len(live), options), known.products - 1,
+                                 np.searchsorted(live, known.classes), options, watch)
     return TrainedRecommender(Recommender(found.classifier, live, choices, about), found.curve,
                               found.calibration_error)

@@ -11,6 +11,7 @@ from tilewright.learn import (
     TrainingOptions,
     TrainingWatch,
     calibration_error,
+    load_classifier,
     reliability,
     train_classifier,
 )
@@ -24,16 +25,14 @@ def rows(count=1200):
     return numbers, np.sign(numbers[:, 0] - numbers[:, 1]) + 1
 
 
-def trained(watch=None, tables=(2, 8, 4), straight=False):
+def trained(watch=None, tables=(2, 8, 4)):
     numbers, classes = rows()
-    return train_classifier(Classifier.fresh(tables, 3, OPTIONS, straight), numbers, classes, OPTIONS,
-                            watch)
+    return train_classifier(Classifier.fresh(tables, 3, OPTIONS), numbers, classes, OPTIONS, watch)
 
 
-@pytest.mark.parametrize(("tables", "straight"), [
-    ((2, 8, 4), False), ([np.arange(8, dtype=np.float32)[:, None]] * 2, True)])
-def test_numbers_are_told_apart_by_learnt_tables_and_by_known_figures(tables, straight):
-    found = trained(tables=tables, straight=straight)
+@pytest.mark.parametrize("tables", [(2, 8, 4), [np.arange(8, dtype=np.float32)[:, None]] * 2])
+def test_numbers_are_told_apart_by_learnt_tables_and_by_known_figures(tables):
+    found = trained(tables=tables)
     numbers, classes = rows(300)
     told = found.classifier.probabilities(numbers)
     assert (told.argmax(axis=1) == classes).mean() > 0.95
@@ -61,11 +60,11 @@ def test_a_stopped_training_goes_on_to_the_same_network_bit_for_bit(tmp_path):
 def test_a_file_holds_the_same_classifier(tmp_path):
     found = trained().classifier
     found.save(tmp_path / "net.pt", {"of": "tests"})
-    read, about = Classifier.load(tmp_path / "net.pt", "model", "train")
+    read, about = load_classifier(tmp_path / "net.pt", "model", "train")
     assert about == {"of": "tests"}
     one, other = (each.confidence(each.probabilities(rows()[0])) for each in (read, found))
     assert np.array_equal(one, other)
-    assert read.weights == 2 * 8 * 4 + 8 * 16 + 16 + 16 * 3 + 3
+    assert read.size == 2 * 8 * 4 + 8 * 16 + 16 + 16 * 3 + 3
     with pytest.raises(InputError, match="from 0 to 7"):
         read.probabilities(np.array([[8, 0]]))
 
@@ -100,3 +99,8 @@ def test_reliability_is_the_share_of_right_answers_by_confidence_and_never_falls
     seen, shares = reliability(confidence, right)
     assert np.abs(shares - (seen**2 + 1 / (12 * 15**2))).max() < 0.03 and (np.diff(shares) >= 0).all()
     assert reliability(confidence[:1], right[:1]).shape == (2, 1)
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="device"):
+        TrainingWatch(device="nosuch")

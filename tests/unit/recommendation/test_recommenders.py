@@ -33,31 +33,42 @@ def known():
 
 @pytest.fixture(scope="module")
 def trained(known):
-    return train(CHOICES, known.parts[0], "terms", training_options("terms", 3, 256, 0))
+    return train(CHOICES, known.parts[0], "mlp-a", training_options("mlp-a", 8, 128, 0))
 
 
 def test_it_beats_the_fixed_class_and_scoring_its_first_guesses_beats_it(known, trained):
     unseen = known.parts[1]
     alone, scored = (trained.recommender.judged(unseen, fallback) for fallback in (None, Fallback(8, np.inf)))
     fixed = score("fixed", CHOICES, unseen, np.full(len(unseen.products), np.bincount(known.classes).argmax()))
-    assert alone.same_cycles > 4 * fixed.same_cycles and alone.mean_share > 0.99
-    assert scored.same_cycles > 0.9 and scored.same_cycles > alone.same_cycles
+    assert alone.same_cycles > fixed.same_cycles and alone.mean_share > 0.98 > fixed.mean_share
+    assert scored.same_cycles > 0.6 > 3 * alone.same_cycles
     assert scored.worst_share >= alone.worst_share and scored.searched == alone.searched == 0
-    assert (alone.adviser, scored.adviser) == ("terms", "terms, top 8 scored") and scored.microseconds > 0
+    assert (alone.adviser, scored.adviser) == ("mlp-a", "mlp-a, top 8 scored") and scored.microseconds > 0
     sure = trained.recommender.advise(unseen.products, Fallback(8, np.inf)).sure
     assert (sure >= trained.recommender.advise(unseen.products).sure - 1e-6).all() and sure.max() <= 1
 
 
-@pytest.mark.parametrize("within", [0.0, 0.002, 0.05])
+@pytest.mark.parametrize("within", [0.0, 0.002, 0.5])
 def test_advice_with_a_fallback_is_never_worse_than_asked_and_searches_where_guesses_are_poor(known, trained, within):
     unseen = known.parts[1]
     told = trained.recommender.advise(unseen.products, Fallback(2, within))
     regret = CHOICES.cycles(unseen.products, told.classes[:, None])[:, 0] / unseen.cycles - 1
     guesses = trained.recommender.advise(unseen.products, Fallback(2, np.inf))
     poor = CHOICES.cycles(unseen.products, guesses.classes[:, None])[:, 0] > unseen.cycles * (1 + within)
-    assert regret.max() <= within and poor.any() == (within < 0.02) and not poor.all()
+    assert regret.max() <= within and poor.any() == (within < 0.3) and not poor.all()
     assert np.array_equal(told.searched, poor) and (regret[poor] == 0).all()
     assert (told.sure[regret == 0] == 1).all() and (told.sure[regret > 0] < 1).all()
+
+
+def test_terms_are_learnt_to_the_last_cycle():
+    """Every product unseen is told a best configuration, sizes that were not shown included, and surely."""
+    choices = Choices(ReconfigurableArray(2**9), "published")
+    shown, unseen = (label(choices, Drawn(sampler, 2_000, 0)) for sampler in ("log-uniform", "uniform"))
+    done = train(choices, shown, "terms", training_options("terms", 20, 1, 0))
+    told = done.recommender.advise(unseen.products)
+    among = choices.all_cycles(unseen.products, shown.live.tolist()).min(axis=1)
+    assert np.array_equal(choices.cycles(unseen.products, told.classes[:, None])[:, 0], among)
+    assert (told.sure == 1).all() and done.calibration_error == 0 and len(np.unique(told.classes)) > 5
 
 
 def test_a_file_gives_the_same_advice_and_is_refused_for_other_choices(trained, tmp_path):
@@ -107,7 +118,8 @@ def test_baselines_learn_more_than_nothing_or_remember(name, known):
 
 def test_training_that_was_stopped_goes_on_to_the_same_file(tmp_path):
     def run(file, **more):
-        return train_recommender("4096", tmp_path / file, samples=2_000, epochs=2, batch=256, **more)
+        return train_recommender("4096", tmp_path / file, samples=2_000, network="adaptnet", epochs=2, batch=256,
+                                 **more)
 
     stop = threading.Event()
     stop.set()
