@@ -26,7 +26,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +128,13 @@ def group_of(task: str, lists: Path | None) -> Sequence[LayerJob]:
     return network_jobs([(tw.load_network(lists / LISTS.get(task, task) / "insts0.csv"), 1)])
 
 
+def kept_runner(asked: argparse.Namespace) -> Runner:
+    """Return what analyses jobs, and keeps what they take on their cores in the store, if one is asked for."""
+    return Runner("jobs", keeper=Results(asked.store, "gaps", keep_outdated=True) if asked.store else Memory())
+
+
 def gaps(asked: argparse.Namespace) -> None:
-    keeper = Results(asked.store, "gaps", keep_outdated=True) if asked.store else Memory()
-    runner, kept = Runner("jobs", keeper=keeper), asked.rows
+    runner, kept = kept_runner(asked), asked.rows
     known = {tuple(row[:5]): row[5] for row in map(json.loads, kept.read_text().splitlines())} if (
         kept and kept.exists()) else {}
     found = {method: [] for method in asked.methods}
@@ -197,40 +203,47 @@ RATES = {"mutation": (0.001, 0.5), "range": (0.02, 1.0), "accelerator": (0.02, 1
 """Of `magma`, between what bounds Optuna looks for each."""
 
 
-def tune(asked: argparse.Namespace) -> None:
-    import optuna
-
-    runner, problems = Runner("jobs", keeper=Results(asked.store, "gaps") if asked.store else Memory()), []
+def second_groups(asked: argparse.Namespace) -> list[tuple[ScheduleProblem, ScheduleBound]]:
+    """Return the 48 settings with the second group of each task, and their bounds."""
+    runner, problems = kept_runner(asked), []
     for task in TASKS:
         for name, most in GREATEST.items():
             system = load_system(name)
             analysis = analyse(task_groups(task, 2)[1], system, samples=asked.mappings, runner=runner)
             problems += [ScheduleProblem(analysis.table, analysis.rows, system.with_bandwidth(f"{width}GB/s").bandwidth,
                                          sharing="max-min") for width in (1, most)]
-    bounds = [schedule_bound(problem) for problem in problems]
+    return [(problem, schedule_bound(problem)) for problem in problems]
 
-    def mean(options: Mapping[str, object], trial: Any = None) -> float:
-        logarithms: list[float] = []
-        for place in np.random.default_rng(0).permutation(len(problems)):
-            gap = schedule(problems[place], "magma", samples=asked.samples, options=options, bound=bounds[place]).gap
-            logarithms.append(np.log(gap + 0.001))
-            if trial is not None and len(logarithms) % 12 == 0:
-                trial.report(float(np.mean(logarithms)), len(logarithms))
-                if trial.should_prune():
-                    raise optuna.TrialPruned
-        return float(np.mean(logarithms))
 
-    def of_trial(trial: Any) -> float:
-        rates = {name: trial.suggest_float(name, *bounds, log=True) for name, bounds in RATES.items()}
-        return mean(rates | {"population": trial.suggest_categorical("population", [25, 50, 100, 200]),
-                             "weighted": trial.suggest_categorical("weighted", [False, True])}, trial)
+def gap_with(options: Mapping[str, object], samples: int, place: int) -> float:
+    """Return the gap of `magma` with some options on one of the `PROBLEMS` of this process."""
+    problem, bound = PROBLEMS[place]
+    return schedule(problem, "magma", samples=samples, options=options, bound=bound).gap
 
-    for preset in PRESETS:
-        print(f"{preset:<10}{np.exp(mean({'preset': preset})):.3%}", flush=True)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0, multivariate=True),
-                                pruner=optuna.pruners.MedianPruner(n_startup_trials=10))
-    study.optimize(of_trial, asked.trials)
+
+PROBLEMS: list[tuple[ScheduleProblem, ScheduleBound]] = []
+
+
+def tune(asked: argparse.Namespace) -> None:
+    import optuna
+
+    PROBLEMS.extend(second_groups(asked))
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:  # so that all have the problems
+        def mean(options: Mapping[str, object]) -> float:
+            gaps = pool.map(partial(gap_with, options, asked.samples), range(len(PROBLEMS)))
+            return float(np.mean(np.log(np.fromiter(gaps, float) + 0.001)))
+
+        def of_trial(trial: Any) -> float:
+            rates = {name: trial.suggest_float(name, *bounds, log=True) for name, bounds in RATES.items()}
+            return mean(rates | {"population": trial.suggest_categorical("population", [25, 50, 100, 200]),
+                                 "weighted": trial.suggest_categorical("weighted", [False, True])})
+
+        for preset in PRESETS:
+            print(f"{preset:<10}{np.exp(mean({'preset': preset})):.3%}", flush=True)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0, multivariate=True))
+        study.optimize(of_trial, asked.trials, callbacks=[lambda study, trial: print(
+            f"{trial.number:<10}{np.exp(trial.value):.3%}  {json.dumps(trial.params)}", flush=True)])
     print(f"{'best':<10}{np.exp(study.best_value):.3%}  {json.dumps(study.best_params)}")
 
 
