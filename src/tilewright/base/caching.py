@@ -7,6 +7,7 @@ function at once, as the first ones on a machine do, one compiles it and the oth
 
 import hashlib
 import io
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,9 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
 _LENGTH = hashlib.sha256().digest_size
+
+PATIENCE_SECONDS = 60
+"""How long a process waits for what another compiles, which takes seconds, before it compiles the same itself."""
 
 
 class CheckedCache(FunctionCache):
@@ -55,13 +59,21 @@ class CheckedCache(FunctionCache):
         self._end_turn()
 
     def _take_turn(self) -> None:
-        """Wait until no other process compiles the function; where files cannot be locked, none waits."""
+        """Wait until no other process compiles the function, for a while: one may have been stopped in the middle.
+
+        Where files cannot be locked, none waits.
+        """
         with suppress(ImportError, OSError):
-            from fcntl import LOCK_EX, lockf  # noqa: PLC0415 - Windows has none
+            from fcntl import LOCK_EX, LOCK_NB, lockf  # noqa: PLC0415 - Windows has none
 
             self._impl.locator.ensure_cache_path()
             self._turn = Path(self._cache_path, f"{self._impl.filename_base}.lock").open("wb")
-            lockf(self._turn, LOCK_EX)  # ends with the process, and forked ones do not inherit it
+            until = time.monotonic() + PATIENCE_SECONDS
+            while time.monotonic() < until:
+                with suppress(BlockingIOError):
+                    lockf(self._turn, LOCK_EX | LOCK_NB)  # ends with the process, and forked ones do not inherit it
+                    break
+                time.sleep(0.02)
 
     def _end_turn(self) -> None:
         if self._turn is not None:

@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import tilewright
 # What is compiled is a function of a file: Numba keeps nothing of others.
 SOURCE = """
 import sys, warnings
+from contextlib import ExitStack
 from pathlib import Path
 from numba import njit
 from tilewright.base import kept
@@ -106,6 +108,20 @@ def test_what_several_processes_want_at_once_one_of_them_compiles(place):
     at_once = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     first = [process.communicate()[0].splitlines()[0] for process in at_once]
     assert sum(int(line[1]) for line in first) == 2 * 3 - 2, first
+
+
+def test_what_another_process_does_not_finish_is_compiled_all_the_same(place):
+    fcntl = pytest.importorskip("fcntl")
+    (place.parent / "sources.py").write_text(SOURCE.replace("from tilewright.base import kept", """
+from tilewright.base import caching, kept
+caching.PATIENCE_SECONDS = 0.1"""))
+    _run(place)
+    for path in place.rglob("*.nb?"):
+        path.unlink()
+    with ExitStack() as held:
+        for path in place.rglob("*.lock"):
+            fcntl.lockf(held.enter_context(path.open("wb")), fcntl.LOCK_EX)
+        assert _run(place)[0] == "(0, []) (2, [])"
 
 
 def test_a_full_disk_keeps_nothing_but_ends_nothing(place):
