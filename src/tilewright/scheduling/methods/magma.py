@@ -21,7 +21,8 @@ class MagmaOptions(MapperOptions):
 
     preset: Annotated[str, "``text``: the rates of 7.2.2, with the release's elites and parents, which the text does "
                            "not give. ``release``: those of the authors' program, where elites are scored again; its "
-                           "crossovers, some of which leave a child like a parent by mistake, are not."] = "text"
+                           "crossovers, some of which leave a child like a parent by mistake, are not. ``tuned``: "
+                           "rates found by Optuna."] = "text"
     population: Annotated[Natural, "Plans of a generation; 0 takes as many as there are jobs."] = 0
     mutation: Annotated[Share, "Chance that a gene becomes a random one."] = 0.05
     genome: Annotated[Share, "Chance of the crossover of one genome."] = 0.9
