@@ -14,7 +14,7 @@ from math import ceil, inf
 from tilewright.allocation.problem import OperationStep, Pad, ResidentTensor
 from tilewright.allocation.tiles import MOST_TILES, Key, OperationTiles, PlacedTile, TensorSlices, TileChoice, sliced
 
-PARTS_OF_RUNS = (1, 2, 4, 7, 8, 14, 16, 28, 56)
+PARTS_OF_RUNS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 56)
 FILLED, PIECES = 0.85, 3
 """Share of the scratchpads that a run may fill, which leaves room between addresses; and slices of weights that one
 scratchpad holds at least."""
@@ -36,7 +36,8 @@ class _Parts:
         loops = operation.loops
         channels = 1 if len(loops.shape) == 4 else len(loops.shape) - 1
         axis = next((at for at, size in enumerate(loops.shape) if size > 1 and at != channels), None)
-        chunks: dict[Key, int] = {axis: ceil(loops.shape[axis] / parts)} if axis is not None and parts > 1 else {}
+        along = 1 if axis is None else loops.shape[axis]
+        chunks: dict[Key, int] = {axis: ceil(along / parts)} if axis is not None and parts > 1 else {}
         rows = [loops.touches(places) for places in loops.tiles(chunks, tuple(chunks))]
         self.count = len(rows)
         self.spans: dict[int, _Span] = {}
@@ -45,11 +46,14 @@ class _Parts:
             before = self.spans.get(row[0].tensor)
             self.spans[row[0].tensor] = span if before is None else _Span(
                 None, ((0, loops.slices.tensors[row[0].tensor].size_bytes),) * self.count, before.writes or span.writes)
-        self.regular = all([one.tensor for one in row] == [one.tensor for one in rows[0]] for row in rows)
+        self.regular = _equal(along, parts) and all(
+            [one.tensor for one in row] == [one.tensor for one in rows[0]] for row in rows)
         weights = max((loops.slices.bytes(one) for one in rows[0] if loops.slices.tensors[one.tensor].weights),
                       default=0)
         if weights > room and loops.operator is not None and channels < len(loops.shape):
-            chunks[channels] = max(1, loops.shape[channels] * room // weights)
+            size = loops.shape[channels]
+            most = max(1, size * room // weights)
+            chunks[channels] = next((one for one in range(most, most // 2, -1) if size % one == 0), most)
         self.chunks, self.operation = chunks, operation
 
     def tiles(self) -> list[list[PlacedTile]]:
@@ -59,6 +63,14 @@ class _Parts:
         found = self.operation.tiles(TileChoice(0, 2 if many else 1, tuple(self.chunks), self.chunks))
         each = iter(found)
         return [list(islice(each, len(found) // self.count)) for _ in range(self.count)]
+
+
+def _equal(size: int, parts: int) -> bool:
+    """Whether so many parts are equal, or single places; or none of `PARTS_OF_RUNS` are.
+
+    Slices of one size take each other's place, so that less room is lost between addresses.
+    """
+    return parts >= size or size % parts == 0 or all(size % one for one in PARTS_OF_RUNS[1:])
 
 
 def _span(slices: TensorSlices, boxes: Sequence[tuple[tuple[int, int], ...]], tensor: int, writes: bool) -> _Span:
