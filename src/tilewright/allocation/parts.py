@@ -1,10 +1,11 @@
 """Tensors split over scratchpads: parts that are tensors of their own, each where it likes, and kept or not by itself.
 
 Operations touch all parts of what they touch. Parts are equal but for the last one and end at whole words, so that a
-plan of whole tensors is one of parts, too, which lie behind one another then.
+plan of whole tensors is one of parts, too, which lie behind one another then; and parts of most tensors are of one
+size, so that one takes the place of another and little room is lost between them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, lcm
 
@@ -12,7 +13,7 @@ from tilewright.allocation.problem import OperationStep, Pad, ResidencyProblem, 
 from tilewright.allocation.stays import Stay
 from tilewright.base import InputError
 
-PART, MOST_PARTS = " part ", 8
+PART, MOST_PARTS = " part ", 64
 """What stands between the name of a tensor and the number of a part; and parts of a tensor."""
 Split = tuple[tuple[ResidentTensor, ...], tuple[OperationStep, ...]]
 
@@ -21,7 +22,7 @@ def split_tensors(tensors: Sequence[ResidentTensor], steps: Sequence[OperationSt
                   ) -> Split:
     """Return tensors in up to so many parts, and operations that touch all parts of what they touched.
 
-    What takes less of the smallest scratchpad than all parts would has fewer of them: a quarter of it is one of four.
+    What takes less than the smallest scratchpad has fewer, each as large as that share of it: a quarter is one of four.
 
     Raises
     ------
@@ -34,7 +35,8 @@ def split_tensors(tensors: Sequence[ResidentTensor], steps: Sequence[OperationSt
     found: list[ResidentTensor] = []
     places: list[tuple[int, ...]] = []
     for tensor in tensors:
-        sizes = [*_sizes(tensor.size_bytes, min(parts, ceil(tensor.size_bytes * parts / max(1, least))), word)]
+        each = ceil(max(least, tensor.size_bytes) / parts / word) * word
+        sizes = [min(each, tensor.size_bytes - begin) for begin in range(0, tensor.size_bytes, max(1, each))]
         places.append(tuple(range(len(found), len(found) + len(sizes))))
         found += [tensor] if len(sizes) < 2 else [
             replace(tensor, name=f"{tensor.name}{PART}{at}", size_bytes=size) for at, size in enumerate(sizes)]
@@ -43,12 +45,6 @@ def split_tensors(tensors: Sequence[ResidentTensor], steps: Sequence[OperationSt
         return tuple(part for one in touched for part in places[one])
 
     return tuple(found), tuple(replace(step, reads=each(step.reads), writes=each(step.writes)) for step in steps)
-
-
-def _sizes(size: int, parts: int, word: int) -> Iterator[int]:
-    each = ceil(size / max(1, parts) / word) * word
-    for begin in range(0, size, max(1, each)):
-        yield min(each, size - begin)
 
 
 def stays_of_parts(whole: ResidencyProblem, split: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int],

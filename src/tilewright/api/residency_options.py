@@ -58,7 +58,7 @@ class ResidencyOptions(KeptOptions, OnMachine):
         "those inside its outermost loops, of as many memories as it takes until they fit."))
     split: int = option(1, "--split", kind="whole", least=1, metavar="PARTS", says=(
         "Split tensors into up to so many parts, each kept or not by itself, on a scratchpad of its own; as it is, a "
-        "tensor is whole on one."))
+        "tensor is whole on one. Parts are of one size, as many as that fill the smallest scratchpad."))
     order: bool = option(False, "--order", kind="yes", says=(
         "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
     seed: int = again(SearchOptions, "seed", 0, "Of the search of orders: same seed, same order.")
