@@ -35,8 +35,8 @@ def split_tensors(tensors: Sequence[ResidentTensor], steps: Sequence[OperationSt
     found: list[ResidentTensor] = []
     places: list[tuple[int, ...]] = []
     for tensor in tensors:
-        each = ceil(max(least, tensor.size_bytes) / parts / word) * word
-        sizes = [min(each, tensor.size_bytes - begin) for begin in range(0, tensor.size_bytes, max(1, each))]
+        part = ceil(max(least, tensor.size_bytes) / parts / word) * word
+        sizes = [min(part, tensor.size_bytes - begin) for begin in range(0, tensor.size_bytes, max(1, part))]
         places.append(tuple(range(len(found), len(found) + len(sizes))))
         found += [tensor] if len(sizes) < 2 else [
             replace(tensor, name=f"{tensor.name}{PART}{at}", size_bytes=size) for at, size in enumerate(sizes)]
