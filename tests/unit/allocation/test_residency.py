@@ -347,7 +347,7 @@ def test_the_best_order_is_the_best_of_all_by_trying_each():
 
 
 def test_a_small_graph_is_proven_in_every_order(monkeypatch):
-    monkeypatch.setattr("tilewright.api.residing.network_problem", lambda *_: turns())
+    monkeypatch.setattr("tilewright.api.residing.network_problem", lambda *_, **__: turns())
     given, sought = (tw.allocate("minerva", pads="14B", order=order).record for order in (False, True))
     assert given.score > sought.score == 8 == sought.bound
     assert sought.proven and sought.bounds == {"all orders": 8}
