@@ -16,7 +16,7 @@ from tilewright.recommendation import GUESSES, LIKE, NEAREST, first_guess
 from tilewright.search import SearchResult, Source, search_spaces
 from tilewright.workload import Operator, unique_operators
 
-OF_ARRAYS = ("power", "space", "fallback", "top", "within")
+OF_ARRAYS = ("power", "space", "ties", "fallback", "top", "within")
 """Options that mean something for reconfigurable arrays alone."""
 UNKNOWN = 1_000
 """Mappings that are searched for a layer of which none is known that is like it."""

@@ -35,6 +35,9 @@ class RecommendOptions:
     space: ArraySpaces = option("realisable", "--space", choices=get_args(ArraySpaces), says=(
         "Which configurations there are: published, every sub-array whose sides are the cell's times powers of two; "
         "realisable, those no longer than the plane of cells; planar, those that tile it."))
+    ties: str = option("", "--ties", metavar="WORD,WORD,...", says=(
+        "What decides between configurations that are equally good, in this order: partitions (the fewest), os, ws or "
+        "is (that dataflow), reads (the fewest words from memories). Default: partitions,os,ws,is,reads."))
     model: str | Path | None = option(None, "--model", kind="path", metavar="FILE", says=(
         "Ask this network instead of looking at every configuration: a file of tilewright train-recommender. For an "
         "accelerator: the store whose library of mappings is asked, as tilewright map --store fills it."))

@@ -22,6 +22,7 @@ from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, require_extra
 from tilewright.cost import (
     RECONFIGURABLE_ARRAYS,
+    TIE_RULE,
     ReconfigurableArray,
     SystolicProduct,
     array_energy,
@@ -183,7 +184,8 @@ def recommend(asked: RecommendOptions) -> Recommendation | Run:
         raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")
     array = find_array(asked.arch)
     array = array if asked.power is None else replace(array, power_w=asked.power)
-    choices, fallback = Choices(array, asked.space, objective=asked.objective), Fallback(asked.top, asked.within)
+    choices = Choices(array, asked.space, objective=asked.objective, ties=_words(asked.ties))
+    fallback = Fallback(asked.top, asked.within)
     if array.power_w is not None or asked.objective != "latency":
         array_energy(array)
     model = None if asked.model is None else load_recommender(Path(asked.model), choices)
@@ -209,6 +211,10 @@ def find_array(name: str) -> ReconfigurableArray:
     if name.isascii() and name.isdecimal() and name not in RECONFIGURABLE_ARRAYS:
         return ReconfigurableArray(int(name), name=name)
     return reconfigurable_array(name)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",")) if text else TIE_RULE
 
 
 def _products(graph: Graph) -> tuple[list[tuple[UniqueOperator, SystolicProduct]], tuple[tuple[str, str], ...]]:
@@ -258,7 +264,7 @@ class RecommenderTraining:
 
 def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     arch: str, file: str | Path, *, samples: int = 2_000_000, sampler: str = "uniform", network: str = "terms",
-    space: str = "realisable", epochs: int = 20, batch: int = 1024, seed: int = 0,
+    space: str = "realisable", ties: str = "", epochs: int = 20, batch: int = 1024, seed: int = 0,
     labels: str | Path | None = None, checkpoint: str | Path | None = None, threads: int = 1, device: str = "cpu",
     labelled: Callable[[int], None] | None = None, progress: "Callable[[Epoch], None] | None" = None,
     stop: threading.Event | None = None,
@@ -267,6 +273,8 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
 
     Parameters
     ----------
+    ties
+        Which of equally good configurations is the label, as of `recommend`.
     labels
         A Parquet file: read where it is there, and of the same labels; written otherwise (extra ``recommend``).
         Labelling that was stopped goes on.
@@ -287,7 +295,7 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     require_extra("learn", TRAIN, "PyTorch")
     from tilewright.learn import TrainingWatch  # noqa: PLC0415  (PyTorch loads late)
 
-    choices, place = Choices(find_array(arch), space), ready_place(Path(file))
+    choices, place = Choices(find_array(arch), space, ties=_words(ties)), ready_place(Path(file))
     watch = TrainingWatch(progress, stop, None if checkpoint is None else Path(checkpoint), threads=threads,
                           device=device)
     check_seed(seed)

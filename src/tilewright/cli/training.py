@@ -120,6 +120,9 @@ def train_recommender(
         "--network", metavar="NAME", help="terms (ours), adaptnet, mlp-a, mlp-b, mlp-c or mlp-d.")] = "terms",
     space: Annotated[str, typer.Option(
         "--space", help="Which configurations there are: published, realisable or planar.")] = "realisable",
+    ties: Annotated[str, typer.Option(
+        "--ties", metavar="WORD,WORD,...", help="Which of equally good configurations is the label, as of recommend.")
+    ] = "",
     epochs: Annotated[int, typer.Option(
         "--epochs", min=1, help="Passes over the products; of terms: fresh starts at most.")] = 20,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Products between two steps; published: 32.")] = 1024,
@@ -147,8 +150,9 @@ def train_recommender(
 
     screen, stop, count = console(json_file), threading.Event(), _count(samples)
     with interruptible(stop), Bar("Looking at every configuration") as bar:
-        done = train(arch, out, samples=count, sampler=sampler, network=network, space=space, epochs=epochs,
-                     batch=batch, seed=seed, labels=labels, checkpoint=checkpoint, threads=threads, device=device,
+        done = train(arch, out, samples=count, sampler=sampler, network=network, space=space, ties=ties,
+                     epochs=epochs, batch=batch, seed=seed, labels=labels, checkpoint=checkpoint,
+                     threads=threads, device=device,
                      labelled=lambda ready: bar.show("products", ready, count, ""),
                      progress=lambda epoch: bar.show("epochs", epoch.epoch, epochs,
                                                      f"held out {epoch.held_out_loss:.4f}"), stop=stop)

@@ -2,7 +2,7 @@
 
 from tilewright.recommendation.advice import Advice, advise
 from tilewright.recommendation.baselines import BASELINES
-from tilewright.recommendation.choices import TIE_RULE, Choices
+from tilewright.recommendation.choices import Choices
 from tilewright.recommendation.hardware import AdviserCore, cycles_on_cells
 from tilewright.recommendation.labels import (
     SAMPLERS,
@@ -34,7 +34,6 @@ __all__ = [
     "NEAREST",
     "NETWORKS",
     "SAMPLERS",
-    "TIE_RULE",
     "Advice",
     "AdviserCore",
     "Choices",

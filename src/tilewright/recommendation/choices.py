@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.cost import (
     STALL_FREE,
+    TIE_RULE,
     ArrayConfiguration,
     PartitionEffects,
     ReconfigurableArray,
@@ -28,15 +29,13 @@ Figures = NDArray[np.int64] | NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1 << 14
 """Products whose figures are held at one time."""
-TIE_RULE = ("cycles", "partitions", "os, ws, is", "reads", "rows, down, columns")
-"""What decides between configurations, in this order; less is better."""
 
 
 @dataclass(frozen=True)
 class Labels:
     """The best of ``p`` products: ``classes`` (places in `Choices.configurations`), ``cycles``, and ``equals``.
 
-    ``equals`` is how many configurations are as good by the objective, the best among them by `TIE_RULE`.
+    ``equals`` is how many configurations are as good by the objective, the best among them by the tie rule.
     """
 
     classes: Whole
@@ -52,12 +51,15 @@ class Choices:
     ----------
     objective
         One of `tilewright.cost.ARRAY_OBJECTIVES`; those of energy need the power of the array.
+    ties
+        What decides between equals, in this order: words of `tilewright.cost.TIE_RULE`.
     """
 
     array: ReconfigurableArray
     space: str = "realisable"
     effects: PartitionEffects = STALL_FREE
     objective: str = "latency"
+    ties: tuple[str, ...] = TIE_RULE
 
     @cached_property
     def configurations(self) -> tuple[ArrayConfiguration, ...]:
@@ -73,7 +75,7 @@ class Choices:
             If a size is not positive, or a count would need more than 61 bits.
         """
         found = best_configurations(products, self.configurations, self.array, self.effects, threads=threads,
-                                    objective=self.objective)
+                                    objective=self.objective, ties=self.ties)
         return Labels(found.index, found.cycles, found.equals)
 
     def cycles(self, products: Whole, classes: Whole) -> Whole:
@@ -165,7 +167,7 @@ class Choices:
             raise InputError("objective", "must be latency where configurations are learnt", self.objective,
                              "Ask without a model: every configuration is looked at")
         told = {"array": {name: value for name, value in self.array.record().items() if name != "name"},
-                "space": self.space, "effects": asdict(self.effects), "ties": TIE_RULE}
+                "space": self.space, "effects": asdict(self.effects), "ties": self.ties}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 

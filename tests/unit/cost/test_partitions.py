@@ -15,6 +15,7 @@ from tilewright.cost import (
     SCALE_SIM,
     SCALE_SIM_PAPER,
     SYSTOLIC_RULES,
+    TIE_RULE,
     ArrayConfiguration,
     PartitionEffects,
     ReconfigurableArray,
@@ -66,18 +67,21 @@ def test_one_sub_array_counts_as_a_systolic_array(conventions):
             assert (getattr(found, name)[:, index] == getattr(counts, name)).all(), name
 
 
-def test_the_best_is_that_of_the_whole_table_and_ties_go_by_the_rule():
+@pytest.mark.parametrize("ties", [
+    TIE_RULE, ("is", "partitions"), ("reads", "ws"), ("ws", "reads", "partitions"), ()])
+def test_the_best_is_that_of_the_whole_table_and_ties_go_by_the_rule(ties):
     array = ReconfigurableArray(256)
     given = array.configurations()[::-1]
     table = partitioned_counts(PRODUCTS, given, array)
-    found = best_configurations(PRODUCTS, given, array, threads=2)
+    found = best_configurations(PRODUCTS, given, array, threads=2, ties=ties)
     assert (found.cycles == table.cycles.min(axis=1)).all()
     assert (found.equals == (table.cycles == table.cycles.min(axis=1, keepdims=True)).sum(axis=1)).all()
     assert found.equals.max() > 1
     for product, index in enumerate(found.index):
         def rule(one, product=product):
-            fewest = given[one].order
-            return table.cycles[product, one], fewest[:2], table.sram_reads[product, one], fewest
+            words = {"partitions": given[one].partitions, "reads": table.sram_reads[product, one]}
+            by = [words.get(word, given[one].dataflow != word) for word in ties]
+            return table.cycles[product, one], by, given[one].order
 
         assert index == min(range(len(given)), key=rule)
 
@@ -192,6 +196,7 @@ def test_the_largest_block_tells_the_cycles_of_ragged_ones():
     (lambda: array_energy(ReconfigurableArray(64)), "must be known"),
     (lambda: array_energy(ReconfigurableArray(64, power_w=0.01)), "Give 0.428"),
     (lambda: best_configurations([(1, 2, 3)], SAGAR.units(4, 4), SAGAR, objective="area"), "latency, energy, edp"),
+    (lambda: best_configurations([(1, 2, 3)], SAGAR.units(4, 4), SAGAR, ties=("os", "rows")), "ties: must be"),
 ])
 def test_what_cannot_be_is_refused(call, message):
     with pytest.raises(InputError, match=message):

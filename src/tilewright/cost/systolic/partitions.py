@@ -12,6 +12,7 @@ SCALE-Sim" (ISPASS 2020), with edges counted exactly.
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from tilewright.cost.systolic.reconfigurable import (
     DRAM_MEMORIES,
     STALL_FREE,
     SUMMATIONS,
+    TIE_RULE,
     ArrayConfiguration,
     ConfigurationTable,
     PartitionEffects,
@@ -85,8 +87,7 @@ class BestConfigurations:
     Parameters
     ----------
     index
-        Its place among the configurations given. Among equals: the fewest partitions, then os, ws, is, then the
-        fewest words that memories hand out, then `ArrayConfiguration.order`.
+        Its place among the configurations given; among equals, by the tie rule.
     cycles
         What it takes.
     equals
@@ -139,18 +140,19 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
                         configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,
                         effects: PartitionEffects = STALL_FREE,
                         conventions: SystolicConventions = SYSTOLIC_RULES, *, threads: int = 1,
-                        objective: str = "latency") -> BestConfigurations:
+                        objective: str = "latency", ties: tuple[str, ...] = TIE_RULE) -> BestConfigurations:
     """Return the best configuration of each product; the result is the same for any number of threads.
 
-    ``objective`` is one of `ARRAY_OBJECTIVES`. Other arguments and errors as for `partitioned_counts`, and where energy
-    counts those of `array_energy`; no table of products by configurations is made.
+    ``objective`` is one of `ARRAY_OBJECTIVES`; ``ties`` are words of `TIE_RULE`, in any order. Other arguments and
+    errors as for `partitioned_counts`, and where energy counts those of `array_energy`; no table of products by
+    configurations is made.
     """
     from tilewright.cost.systolic.partition_kernels import EventPrices, least  # noqa: PLC0415  (as above)
 
     if objective not in ARRAY_OBJECTIVES:
         raise unknown_name("objective of arrays", objective, list(ARRAY_OBJECTIVES))
 
-    held = _prepared(_Same(tuple(configurations)), array.macs)
+    held = _prepared(_Same(tuple(configurations)), array.macs, ties)
     sizes, order, table = _checked(products, held), held.order, held.ordered
     rules = _rules(array, effects, conventions)
     each = ArrayEnergy(0.0, 0.0, 0.0, 0.0, 0.0) if objective == "latency" else array_energy(array)
@@ -195,7 +197,10 @@ class _Same:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Configurations as given, and in their order; ``side`` and ``parts`` are the largest."""
+    """Configurations as given, and in their order among equals; ``side`` and ``parts`` are the largest.
+
+    ``ranks`` are equal where the fewest reads decide.
+    """
 
     table: ConfigurationTable
     order: Whole
@@ -206,16 +211,23 @@ class _Prepared:
 
 
 @lru_cache(maxsize=16)
-def _prepared(configurations: _Same, macs: int) -> _Prepared:
+def _prepared(configurations: _Same, macs: int, ties: tuple[str, ...] = TIE_RULE) -> _Prepared:
     given = configurations.held
+    if not set(ties) <= set(TIE_RULE) or len(set(ties)) < len(ties):
+        raise InputError("ties", f"must be different words of {', '.join(TIE_RULE)}", ", ".join(ties))
     if not given:
         raise InputError("configurations", "must be one or more", "none")
     for one in given:
         if one.macs != macs:
             raise InputError("configuration", f"must have the {macs} units of the array", f"{one.macs} ({one})")
-    order = sorted(range(len(given)), key=lambda one: given[one].order)
+    order = sorted(range(len(given)), key=lambda one: (given[one].standing(ties), given[one].order))
+    if "reads" in ties:
+        before = [given[one].standing(ties[:ties.index("reads")]) for one in order]
+        ranks = np.cumsum([0, *(one != other for one, other in pairwise(before))])
+    else:
+        ranks = np.arange(len(order))
     ordered = ConfigurationTable.of([given[one] for one in order])
-    return _Prepared(ConfigurationTable.of(given), np.array(order, dtype=np.int64), ordered, ordered.ranks,
+    return _Prepared(ConfigurationTable.of(given), np.array(order, dtype=np.int64), ordered, ranks.astype(np.int64),
                      max(max(one.rows, one.columns) for one in given), max(one.partitions for one in given))
 
 

@@ -23,6 +23,9 @@ ARRAY_SPACES = {
     "units": "those whose sub-arrays are single cells: arrays of a distributed machine, which cannot be joined",
 }
 """Spaces of configurations: name, what they hold."""
+TIE_RULE = ("partitions", "os", "ws", "is", "reads")
+"""What decides between configurations that are equally good, in this order: the fewest partitions, one dataflow before
+others, the fewest words that memories hand out. In the end it is `ArrayConfiguration.order`."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class ArrayConfiguration:
     def order(self) -> tuple[int, ...]:
         """Where it stands among equals, the first being best: fewest partitions, then os, ws, is, then the sides."""
         return (self.partitions, list(SYSTOLIC_DATAFLOWS).index(self.dataflow), self.rows, self.down, self.columns)
+
+    def standing(self, ties: Sequence[str]) -> tuple[int, ...]:
+        """Return where it stands among equals by words of a tie rule, the first being best; reads are no matter."""
+        return tuple(self.partitions if word == "partitions" else self.dataflow != word
+                     for word in ties if word != "reads")
 
     def __str__(self) -> str:
         return f"{self.down}x{self.across} of {self.rows}x{self.columns} {self.dataflow}"
@@ -264,9 +272,3 @@ class ConfigurationTable:
         """``(u, 2)`` different pairs of side and parts, along rows or columns; ``(c, 2)`` the pairs of each one."""
         pairs, places = np.unique(self.entries[:, [0, 2, 1, 3]].reshape(-1, 2), axis=0, return_inverse=True)
         return pairs, places.reshape(-1, 2).astype(np.int64)
-
-    @cached_property
-    def ranks(self) -> NDArray[np.int64]:
-        """``(c)``: rank by fewest partitions, then dataflow; equal where reads must decide."""
-        partitions = self.entries[:, 2] * self.entries[:, 3]
-        return partitions * len(SYSTOLIC_DATAFLOWS) + self.entries[:, 4]
