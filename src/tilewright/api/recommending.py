@@ -31,14 +31,17 @@ from tilewright.cost import (
 from tilewright.recommendation import (
     Advice,
     Choices,
+    Confusion,
     Drawn,
     Fallback,
     LabelledProducts,
     Score,
     advise,
     best_fixed,
+    confusions,
     label,
     load_recommender,
+    regrets,
     score,
     training_options,
 )
@@ -231,8 +234,8 @@ def _products(graph: Graph) -> tuple[list[tuple[UniqueOperator, SystolicProduct]
     return found, tuple(skipped)
 
 
-@dataclass(frozen=True)
-class RecommenderTraining:
+@dataclass(frozen=True, repr=False)
+class RecommenderTraining(OnSheet):
     """What `train_recommender` made: where, of what, and how it does on products that it has not seen."""
 
     file: Path
@@ -255,6 +258,15 @@ class RecommenderTraining:
     """Mean distance of its confidence from the share of right answers (expected calibration error)."""
     weights: int
     """Numbers that the network holds."""
+    confusions: tuple[Confusion, ...]
+    """Where the network alone tells what takes longer than the best."""
+    beyond: tuple[tuple[float, float], ...]
+    """By what part more than the best, and the share of products that take at least so much more as it tells."""
+
+    @property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.training_sheet(self.plain)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -312,10 +324,13 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     scores = (score(f"always {choices.configurations[fixed]}", choices, unseen, np.full(len(unseen.products), fixed)),
               told.judged(unseen), told.judged(unseen, Fallback()))
     told.save(place)
+    alone = told.advise(unseen.products).classes
+    more = regrets(choices, unseen, alone)
+    beyond = tuple((10.0**power, float((more >= 10.0**power).mean())) for power in np.linspace(-6, 1, 57).tolist())
     return RecommenderTraining(
         place, choices.array.name, space, network, sampler, len(known.products), len(known.live),
         len(choices.configurations), float((known.equals > 1).mean()), labelling, training, done.curve, scores,
-        done.calibration_error, told.classifier.size)
+        done.calibration_error, told.classifier.size, confusions(choices, unseen, alone), beyond)
 
 
 def _labels(choices: Choices, drawn: Drawn, place: Path | None,

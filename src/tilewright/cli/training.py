@@ -8,12 +8,13 @@ import typer
 
 from tilewright.api.options import Tilings
 from tilewright.base import InputError
-from tilewright.cli.options import INTERRUPTED, Arch, Json, console, say, write_json
+from tilewright.cli.compare import deliver
+from tilewright.cli.options import INTERRUPTED, Arch, Json, Page, console, ready, say, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.api import RecommenderTraining, TrainedSurrogate
+    from tilewright.api import TrainedSurrogate
     from tilewright.learn import Epoch
 
 SUFFIXES = {"k": 1000, "M": 1_000_000}
@@ -136,6 +137,7 @@ def train_recommender(
     threads: Annotated[int, typer.Option("--threads", min=1, help="The network does not depend on them.")] = 1,
     device: Annotated[str, typer.Option(
         "--device", help="Where AdaptNet and perceptrons learn, as PyTorch names it: cpu, cuda.")] = "cpu",
+    report: Page = None,
     json_file: Json = None,
 ) -> None:
     """Train a network to tell the best configuration of a reconfigurable array, for tilewright recommend --model.
@@ -148,6 +150,7 @@ def train_recommender(
     from tilewright.jobs import interruptible
     from tilewright.report import Bar
 
+    ready(report, json_file)
     screen, stop, count = console(json_file), threading.Event(), _count(samples)
     with interruptible(stop), Bar("Looking at every configuration") as bar:
         done = train(arch, out, samples=count, sampler=sampler, network=network, space=space, ties=ties,
@@ -156,25 +159,10 @@ def train_recommender(
                      labelled=lambda ready: bar.show("products", ready, count, ""),
                      progress=lambda epoch: bar.show("epochs", epoch.epoch, epochs,
                                                      f"held out {epoch.held_out_loss:.4f}"), stop=stop)
-    _show_recommender(done, screen)
-    write_json(json_file, done.plain)
+    deliver("train-recommender", done.sheet, done.plain, (report, json_file, None))
     say(screen, f"Written to {done.file}")
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
-
-
-def _show_recommender(done: "RecommenderTraining", screen: "Console") -> None:
-    from tilewright.report import percent, print_listing
-
-    screen.print(f"{done.samples:,} products ({done.sampler}), labelled in {done.labelling_seconds:.1f} s: {done.live} "
-                 f"of {done.configurations} configurations are the best of any, {percent(done.ties)} of products have "
-                 f"several.\n{done.network}, {done.weights:,} weights, learnt in {done.training_seconds:.1f} s "
-                 f"({len(done.curve)} epochs); calibration error {done.calibration_error:.2%}.", markup=False)
-    print_listing(("On products unseen", "Same\nconfiguration", "Same cycles\nas the best", "Of the best\n(mean)",
-                   "Of the best\n(worst)", "Told", "All looked\nat", "CPU\n(us)"), [
-        (one.adviser, f"{one.same_class:.2%}", f"{one.same_cycles:.2%}", f"{one.mean_share:.3%}",
-         f"{one.worst_share:.2%}", str(one.live), f"{one.searched:.2%}", f"{one.microseconds:.1f}")
-        for one in done.scores], (1, 2, 3, 4, 5, 6, 7), screen)
 
 
 def _sizes(text: str) -> list[str]:

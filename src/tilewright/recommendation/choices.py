@@ -25,6 +25,7 @@ from tilewright.cost import (
 )
 
 Whole = NDArray[np.int64]
+Real = NDArray[np.float64]
 Figures = NDArray[np.int64] | NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
 AT_ONCE = 1 << 14

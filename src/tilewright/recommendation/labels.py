@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, Registry, require_extra
 from tilewright.cost import SystolicProduct
-from tilewright.recommendation.choices import Choices, Whole
+from tilewright.recommendation.choices import Choices, Real, Whole
 from tilewright.workload import zoo
 
 LARGEST = 10_000
@@ -213,6 +213,36 @@ def score(adviser: str, choices: Choices, known: LabelledProducts, classes: Whol
     share: NDArray[np.float64] = known.cycles / choices.cycles(known.products, classes[:, None])[:, 0]
     return Score(adviser, float((classes == known.classes).mean()), float((share == 1.0).mean()),
                  float(np.exp(np.log(share).mean())), float(share.min()), len(np.unique(classes)))
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Products whose best configuration is ``label`` and that are told ``told``, which takes longer.
+
+    ``share`` of all products; ``extra`` is by what part more these take, in the mean.
+    """
+
+    label: str
+    told: str
+    share: float
+    extra: float
+
+
+def regrets(choices: Choices, known: LabelledProducts, classes: Whole) -> Real:
+    """Return ``(p)``: by what part more than the best products take as advised, ``classes`` ``(p)``."""
+    taken: Real = choices.cycles(known.products, classes[:, None])[:, 0] / known.cycles - 1
+    return taken
+
+
+def confusions(choices: Choices, known: LabelledProducts, classes: Whole) -> tuple[Confusion, ...]:
+    """Return where advice takes longer than the best, what adds most cycles first."""
+    extra = regrets(choices, known, classes)
+    wrong = np.flatnonzero(extra > 0)
+    pairs, places = np.unique(np.stack([known.classes[wrong], classes[wrong]], axis=1), axis=0, return_inverse=True)
+    sums, counts = np.bincount(places.ravel(), extra[wrong], len(pairs)), np.bincount(places.ravel(), None, len(pairs))
+    names = [[str(choices.configurations[one]) for one in pair] for pair in pairs]
+    return tuple(Confusion(names[at][0], names[at][1], float(counts[at] / len(extra)), float(sums[at] / counts[at]))
+                 for at in np.argsort(-sums, kind="stable"))
 
 
 def best_fixed(choices: Choices, known: LabelledProducts, most: int = 2_000) -> int:

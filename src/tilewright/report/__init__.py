@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         shortened,
         significant,
     )
-    from tilewright.report.recommendation import recommendation_sheet
+    from tilewright.report.recommendation import recommendation_sheet, training_sheet
     from tilewright.report.residency import residency_sheet
     from tilewright.report.schedule import explanation_sheet, schedule_sheet
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
@@ -130,6 +130,7 @@ __all__ = [
     "sweep_sheet",
     "sweep_tree",
     "token_lines",
+    "training_sheet",
     "tree_plan",
     "tree_sheet",
     "venn",

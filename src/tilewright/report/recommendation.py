@@ -1,5 +1,6 @@
-"""Advice on reconfigurable arrays as a person sees it: what to set for each layer, and what that is worth."""
+"""Advice on reconfigurable arrays as a person sees it, and the training of networks that give it."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,8 @@ from tilewright.report.fronts import LEGEND
 from tilewright.report.quantities import engineering, figure_of, percent
 from tilewright.report.sheet import Sheet
 
+MOST = 12
+"""Confusions in a table."""
 OBJECTIVES = {"latency": "Latency", "energy": "Energy", "edp": "EDP"}
 
 
@@ -52,3 +55,52 @@ def _plot(layers: list[dict[str, Any]]) -> Plot:
               "yaxis": {"title": {"text": "Over the bound"}, "type": "log"}}
     return Plot("regret", "How near the bound each layer comes", data, layout,
                 "The bound: every unit multiplies in every cycle, and every word moves once.")
+
+
+def training_sheet(plain: Mapping[str, Any]) -> Sheet:
+    """Return what is to be shown of a trained recommender, given as plain data."""
+    wrong = plain["confusions"]
+    facts = (
+        f"{plain['samples']:,} products ({plain['sampler']}), labelled in "
+        f"{engineering(plain['labelling_seconds'], 's')}: {plain['live']} of {plain['configurations']} configurations "
+        f"are the best of any, {percent(plain['ties'])} of products have several.",
+        f"{plain['network']}, {plain['weights']:,} weights, learnt in {engineering(plain['training_seconds'], 's')} "
+        f"({len(plain['curve'])} epochs); calibration error {plain['calibration_error']:.2%}.")
+    scores = Table("scores", "On products unseen", (
+        "Adviser", "Same configuration", "Same cycles as the best", "Of the best (mean)", "Of the best (worst)", "Told",
+        "All looked at", "CPU (us)"), tuple((
+            one["adviser"], f"{one['same_class']:.2%}", f"{one['same_cycles']:.2%}", f"{one['mean_share']:.3%}",
+            f"{one['worst_share']:.2%}", one["live"], f"{one['searched']:.2%}", f"{one['microseconds']:.1f}")
+            for one in plain["scores"]))
+    costly = Table("confusions", "What adds most cycles", (
+        "Best", "Told", "Of products", "Extra cycles of these"), tuple(
+            (one["label"], one["told"], f"{one['share']:.3%}", f"{one['extra']:.3%}") for one in wrong[:MOST]))
+    return Sheet(f"A recommender for {plain['array']}", f"Space {plain['space']}.", facts,
+                 (scores, *((costly,) if wrong else ())), (_confusion(wrong), _beyond(plain)) if wrong else ())
+
+
+def _confusion(wrong: list[dict[str, Any]]) -> Plot:
+    """Return what each confusion adds to the cycles of all products."""
+    labels, told = (sorted({one[side] for one in wrong}) for side in ("label", "told"))
+    added = {(one["label"], one["told"]): one for one in wrong}
+    cells = [[added.get((label, each)) for each in told] for label in labels]
+    data = [{"type": "heatmap", "x": told, "y": labels, "hoverongaps": False,
+             "z": [[one and math.log10(one["share"] * one["extra"]) for one in row] for row in cells],
+             "text": [[one and f"{one['share']:.3%} of products, {one['extra']:.3%} extra" for one in row]
+                      for row in cells],
+             "colorscale": [[place / 4, f"@heat-{place}"] for place in range(5)],
+             "hovertemplate": "best %{y}<br>told %{x}<br>%{text}<extra></extra>"}]
+    return Plot("confusion", "Which configurations it takes for others, by cost", data, {
+        "height": 640, "xaxis": {"title": {"text": "Told"}, "type": "category", "automargin": True},
+        "yaxis": {"title": {"text": "Best"}, "type": "category", "automargin": True}},
+                "Power of ten of the extra cycles over those of all products; what costs nothing is left out.")
+
+
+def _beyond(plain: Mapping[str, Any]) -> Plot:
+    """Return how many products take at least so much more than the best."""
+    points = [point for point in plain["beyond"] if point[1] > 0]
+    return Plot("regrets", "Products that take longer than the best", [{
+        "type": "scatter", "mode": "lines", "name": plain["network"], "x": [point[0] for point in points],
+        "y": [point[1] for point in points], "hovertemplate": "%{y:.3%} take %{x:.2g} more<extra></extra>"}], {
+            "xaxis": {"title": {"text": "Extra cycles, as a part of the best"}, "type": "log"},
+            "yaxis": {"title": {"text": "Share of products with as much or more"}, "type": "log"}})

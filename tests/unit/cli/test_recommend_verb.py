@@ -48,6 +48,7 @@ def test_energy_wants_a_power(tilewright):
     (["matmul:M=0,N=4,K=4"], "M"), (["alexnet", "--space", "whole"], "space"),
     (["einsum:ij,jk,kl->il:i=4,j=4,k=4,l=4"], "two operands"), (["alexnet", "--objective", "area"], "objective"),
     (["alexnet", "--arch", "0"], "positive"), (["alexnet", "--within", "-0.1"], "within"),
+    (["alexnet", "--ties", "os,os"], "ties"),
     (["alexnet", "--top", "0"], "top"), (["alexnet", "--layers", "nosuch"], "nosuch")])
 def test_wrong_input_is_one_message(tilewright, words, told):
     done = tilewright("recommend", *words)
@@ -69,6 +70,25 @@ def test_wrong_training_is_one_message(tilewright, words, told):
     done = tilewright("train-recommender", "--out", "net.pt", "--samples", "40", "--arch", "256", "--epochs", "1",
                       *words)
     assert done.code == 2 and told in done.err and "Traceback" not in done.err
+
+
+def test_a_training_is_shown_with_what_it_confuses_and_labels_by_the_ties_asked_for(tilewright, tmp_path):
+    pytest.importorskip("torch")
+    words = ["train-recommender", "--out", "net.pt", "--samples", "400", "--arch", "256", "--epochs", "1",
+             "--network", "mlp-a"]
+    done = tilewright(*words, "--ties", "is,reads", "--report", "page.html", "--json", "told.json")
+    assert done.code == 0 and "What adds most cycles" in done.out, done.err
+    told = json.loads((tmp_path / "told.json").read_text())
+    wrong = sum(one["share"] for one in told["confusions"])
+    assert wrong == pytest.approx(1 - told["scores"][1]["same_cycles"])
+    shares = [share for _, share in told["beyond"]]
+    assert shares == sorted(shares, reverse=True) and shares[0] <= wrong
+    page = (tmp_path / "page.html").read_text()
+    assert "by cost" in page and "Products that take longer than the best" in page
+    refused = tilewright("recommend", "matmul:M=8,N=8,K=8", "--arch", "256", "--model", "net.pt")
+    assert refused.code == 2 and "same rules" in refused.err
+    asked = tilewright("recommend", "matmul:M=8,N=8,K=8", "--arch", "256", "--model", "net.pt", "--ties", "is,reads")
+    assert asked.code == 0, asked.err
 
 
 def test_the_verb_asks_the_library_and_searches_shortly_for_what_is_like_nothing(tilewright, tmp_path):

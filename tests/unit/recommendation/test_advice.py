@@ -22,8 +22,10 @@ from tilewright.recommendation import (
     LabelledProducts,
     advise,
     best_fixed,
+    confusions,
     cycles_on_cells,
     label,
+    regrets,
     score,
 )
 from tilewright.workload import unique_operators, zoo
@@ -127,11 +129,28 @@ def test_scores_of_an_adviser_are_those_of_brute_force():
     assert np.log(told.mean_share) == pytest.approx(max(others))
 
 
+def test_confusions_and_regrets_are_those_of_brute_force():
+    known = label(SMALL, Drawn("log-uniform", 60, 3))
+    told = np.random.default_rng(0).choice(known.live[:3], 60)
+    extra = np.array([brute(SMALL, product.tolist())[one] / cycles - 1 for product, one, cycles in zip(
+        known.products, told, known.cycles, strict=True)])
+    assert regrets(SMALL, known, told) == pytest.approx(extra)
+    found = confusions(SMALL, known, told)
+    for one in found:
+        these = [at for at in range(60) if extra[at] > 0 and (one.label, one.told) == tuple(
+            str(SMALL.configurations[each[at]]) for each in (known.classes, told))]
+        assert one.share == len(these) / 60 and one.extra == pytest.approx(extra[these].mean())
+    assert sum(one.share * one.extra for one in found) == pytest.approx(extra.mean())
+    assert [one.share * one.extra for one in found] == sorted((one.share * one.extra for one in found), reverse=True)
+    assert confusions(SMALL, known, known.classes) == ()
+
+
 def test_marks_tell_arrays_spaces_and_rules_apart_but_not_names():
     marks = {choices.mark for choices in (
         SMALL, Choices(SMALL.array), Choices(ReconfigurableArray(512), "published"),
-        Choices(SMALL.array, "published", PartitionEffects(bypass=True)))}
-    assert len(marks) == 4
+        Choices(SMALL.array, "published", PartitionEffects(bypass=True)),
+        Choices(SMALL.array, "published", ties=("is", "partitions")))}
+    assert len(marks) == 5
     assert Choices(ReconfigurableArray(256, name="other"), "published").mark == SMALL.mark
 
 
