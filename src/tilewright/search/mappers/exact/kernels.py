@@ -129,27 +129,53 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
     return steps * max(1.0, tables.macs / done / left)
 
 
+@inlined
+def alike(tables: Compiled, row: Compiled, b: Compiled, size: Compiled) -> Compiled:
+    """Return the lanes of a row of chains that share at boundary ``b``; ragged tiles leave those idle above ``size``."""
+    lanes = 1.0
+    for f in range(tables.shape.fanouts):
+        if tables.share[b, f] != 0:
+            lanes *= tables.features[row, 4 * tables.shape.memories + f]
+    return min(lanes, size)
+
+
+@compiled
+def sharing(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, left: Compiled) -> Compiled:
+    """Return by how much lanes share at boundary ``b`` at most, of which ``left`` belong to dimensions not decided.
+
+    Lanes share what does not use their dimensions, as many as these have values at most, and what windows overlap:
+    ``n`` lanes along both dimensions of axes share ``n / (2 sqrt(n) - 1)`` at most, where all are along one axis.
+    """
+    axes, spans, sizes, t = tables.axes, tables.spans, tables.sizes, tables.edges[b, TENSOR]
+    shared, free, windows = 1.0, 1.0, 1.0
+    for k in range(tables.shape.dims):
+        if tables.unused[k, t] != 0 and k < depth:
+            shared *= alike(tables, chosen[k], b, sizes[k])
+        elif tables.unused[k, t] != 0:
+            free *= sizes[k]
+    for a in range(spans[t], spans[t + 1]):
+        if axes[a, 1] >= 0:
+            first, second = axes[a, 0], axes[a, 1]
+            p = alike(tables, chosen[first], b, sizes[first]) if first < depth else min(left, sizes[first])
+            r = alike(tables, chosen[second], b, sizes[second]) if second < depth else min(left, sizes[second])
+            overlap = p * r / (p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2]))
+            if max(first, second) < depth:
+                shared *= overlap
+            elif min(first, second) < depth:
+                free *= overlap
+            else:
+                windows *= overlap
+    return shared * min(left, free * min(windows, left / (2 * np.sqrt(left) - 1)))
+
+
 @compiled
 def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled, b: Compiled) -> Compiled:
     """Return the least accesses by the compute units at boundary ``b``, all steps together."""
-    feats, axes, spans, share = tables.features, tables.axes, tables.spans, tables.share
-    memories, fans, scratch = tables.shape.memories, tables.shape.fanouts, tables.shape.scratch
-    t = tables.edges[b, TENSOR]
-    shared = 1.0
-    for f in range(fans):
-        if share[b, f] != 0:
-            shared *= work[2 * memories + f, t] * work[scratch, f]
-    for a in range(spans[t], spans[t + 1]):
-        if axes[a, 1] >= 0:
-            p, r = 1.0, 1.0
-            for f in range(fans):
-                if share[b, f] != 0:
-                    if axes[a, 0] < depth:
-                        p *= feats[chosen[axes[a, 0]], 4 * memories + f]
-                    if axes[a, 1] < depth:
-                        r *= feats[chosen[axes[a, 1]], 4 * memories + f]
-            shared *= p * r / (p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2]))
-    return max(tables.words[t], tables.macs / shared)
+    left = 1.0
+    for f in range(tables.shape.fanouts):
+        if tables.share[b, f] != 0:
+            left *= work[tables.shape.scratch, f]
+    return max(tables.words[tables.edges[b, TENSOR]], tables.macs / sharing(tables, chosen, depth, b, left))
 
 
 @inlined
@@ -261,10 +287,7 @@ def hinge(size: Compiled, extent: Compiled, other: Compiled) -> Compiled:
 def reaching(tables: Compiled, row: Compiled, m: Compiled, size: Compiled, b: Compiled) -> Compiled:
     """Return the extent of a tile at memory ``m`` by a row of chains, those of lanes that share at ``b`` together."""
     extent = tables.features[row, 2 * tables.shape.memories + m]
-    for f in range(tables.shape.fanouts if b >= 0 else 0):
-        if tables.share[b, f] != 0:
-            extent *= tables.features[row, 4 * tables.shape.memories + f]
-    return min(extent, size)
+    return min(extent * alike(tables, row, b, size) if b >= 0 else extent, size)
 
 
 @compiled
