@@ -6,8 +6,11 @@ pieces, the extents that its loops cut it into and how often each occurs.
 """
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
+from pathlib import Path
+
 import numpy as np
 
+from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import (
     COUNTS,
     EXTENTS,
@@ -22,8 +25,13 @@ from tilewright.mapping.spaces.kernels import (
 )
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto.tables import CUT, FED, FIRST, IGNORED, INSIDE, KNOWN, MERGED
-from tilewright.search.mappers.exact.kernels import SLACK, words_of, worth
+from tilewright.search.mappers.exact.kernels import charge, total, worth
+from tilewright.search.mappers.exact.room import SLACK, words_of
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
+
+# All sources whose functions and constants end up inside others.
+named = stamped(Path(__file__).parents[1] / f"{name}.py" for name in (
+    "auto/bounds", "auto/tables", "exact/kernels", "exact/room", "exact/tables", "gamma/kernels"))
 
 
 @compiled
@@ -170,7 +178,7 @@ def moving(tables: Compiled, sp: Compiled, e: Compiled, b: Compiled, side: Compi
     """
     axes, spans, windows = tables.rules.axes, tables.rules.spans, tables.windows
     t, places = tables.rules.edges[b, TENSOR], tables.memories + 1
-    if side == 1 and not charged(tables.weights, len(tables.rules.edges) + b):
+    if side == 1 and not charged(tables.rules.weights, len(tables.rules.edges) + b):
         return 0.0
     total, saved = tables.plain_words[t], 1.0
     for a in range(spans[t], spans[t + 1]):
@@ -211,14 +219,6 @@ def moved(sp: Compiled, tables: Compiled, e: Compiled, m: Compiled, t: Compiled)
 
 
 @inlined
-def charge(tables: Compiled, sums: Compiled, place: Compiled, b: Compiled, out: Compiled, into: Compiled) -> Compiled:
-    """Add to row ``place`` of ``sums`` what ``out`` words at the parent and ``into`` at the children of ``b`` take."""
-    weights, n = tables.weights, len(tables.rules.edges)
-    for i in range(weights.shape[1]):
-        sums[place, i] += weights[b, i] * out + weights[n + b, i] * into
-
-
-@inlined
 def visits(tables: Compiled, product: Compiled, b: Compiled, side: Compiled, advancing: Compiled) -> Compiled:
     """Return how often all of the tensor crosses boundary ``b`` where so many memories have loops that advance it."""
     k = tables.mode_of[b, side, advancing]
@@ -228,12 +228,12 @@ def visits(tables: Compiled, product: Compiled, b: Compiled, side: Compiled, adv
 @inlined
 def feed(tables: Compiled, sums: Compiled, e: Compiled, b: Compiled, product: Compiled, lanes: Compiled) -> Compiled:
     """Charge what compute reads or writes at boundary ``b``; every instance that feeds it takes part in each step."""
-    weights, t, macs = tables.weights, tables.rules.edges[b, TENSOR], tables.rules.macs
+    weights, t, macs = tables.rules.weights, tables.rules.edges[b, TENSOR], tables.rules.macs
     if tables.counting[b] == MERGED:
         fed = tables.accesses[t] * visits(tables, product, b, 0, tables.memories) / sharing(tables, e, b, t)
-        charge(tables, sums, 0, b, max(tables.rules.words[t], fed), macs)
+        charge(tables.rules, sums, 0, b, max(tables.rules.words[t], fed), macs)
         return
-    charge(tables, sums, 0, b, macs, macs)
+    charge(tables.rules, sums, 0, b, macs, macs)
     if tables.counting[b] == FED:
         more = product[tables.tensors, 0] * lanes - macs
         for i in range(1, weights.shape[1]):
@@ -247,7 +247,7 @@ def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes:
 
     Columns are energy and the cycles of every port (``weights``). Return the memories where it matters, as bits.
     """
-    edges, weights, classes = tables.rules.edges, tables.weights, tables.rules.classes
+    edges, weights, classes = tables.rules.edges, tables.rules.weights, tables.rules.classes
     memories, n, ways, matters = tables.memories, len(edges), len(classes), 0
     for i in range(weights.shape[1]):
         sums[0, i] = weights[2 * n, i]
@@ -264,35 +264,16 @@ def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes:
         out, into = moving(tables, sp, e, b, 0, at, parts), moving(tables, sp, e, b, 1, at, parts)
         read, filled = visits(tables, product, b, 0, at + 1), visits(tables, product, b, 1, at + 1)
         if at < 0:
-            charge(tables, sums, 0, b, out * read, into * filled)
+            charge(tables.rules, sums, 0, b, out * read, into * filled)
             continue
         less, fewer = visits(tables, product, b, 0, at), visits(tables, product, b, 1, at)
-        charge(tables, sums, 0, b, out * less, into * fewer)
+        charge(tables.rules, sums, 0, b, out * less, into * fewer)
         if less < read or fewer < filled:
             matters |= 1 << at
             for k in range(ways):
                 if classes[k, t] == 0:
-                    charge(tables, sums, 1 + at * ways + k, b, out * (read - less), into * (filled - fewer))
+                    charge(tables.rules, sums, 1 + at * ways + k, b, out * (read - less), into * (filled - fewer))
     return matters
-
-
-@inlined
-def total(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
-          kind: Compiled) -> Compiled:
-    """Return the score where the loops at the memories rest as row ``kind`` of the kinds says; below 0 all do."""
-    kinds = tables.rules.picks
-    cycles, energy = steps, 0.0
-    for i in range(tables.weights.shape[1]):
-        value = sums[0, i]
-        if kind >= 0:
-            for m in range(kinds.shape[1]):
-                value += sums[kinds[kind, m], i]
-        if i == 0:
-            energy = value
-        else:
-            cycles = max(cycles, value * factors[i])
-    cycles = np.ceil(cycles * SLACK) + ahead
-    return worth(tables.rules, cycles, energy + tables.rules.leakage_pj_per_cycle * cycles)
 
 
 @inlined
@@ -304,7 +285,7 @@ def least(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
     """
     kinds, ways = tables.rules.picks, len(tables.rules.classes)
     best, which = np.inf, 0
-    if total(tables, steps, ahead, sums, factors, NONE) >= cut:
+    if total(tables.rules, steps, ahead, sums, 0, factors, NONE) >= cut:
         return best, which
     for kind in range(len(kinds)):
         same = False
@@ -313,7 +294,7 @@ def least(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
                 same = True
         if same:
             continue
-        found = total(tables, steps, ahead, sums, factors, kind)
+        found = total(tables.rules, steps, ahead, sums, 0, factors, kind)
         if found < best:
             best, which = found, kind
     return best, which
@@ -385,6 +366,7 @@ def bound_of(sp: Compiled, tables: Compiled, e: Compiled, last: Compiled, room: 
 
 
 @entry
+@named
 def bounds_into(sp: Compiled, tables: Compiled, work: Compiled, room: Compiled, steps: Compiled, ranks: Compiled,
                 out: Compiled) -> Compiled:
     """Write to ``out`` ``(b)`` what no order of the loops of each mapping can beat."""

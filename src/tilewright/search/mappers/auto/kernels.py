@@ -1,11 +1,8 @@
 """Compiled parts of the mapper `auto`: children chosen by what no order of their loops can beat."""
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
-from pathlib import Path
-
 import numpy as np
 
-from tilewright.base import stamped
 from tilewright.mapping.spaces.drawing.signature import remember, signature
 from tilewright.mapping.spaces.kernels import (
     COUNTS,
@@ -24,15 +21,12 @@ from tilewright.mapping.spaces.kernels import (
 )
 from tilewright.mapping.spaces.repair.mappings import fit, repair
 from tilewright.mapping.spaces.rules import arrays as table
-from tilewright.search.mappers.auto.bounds import bound_of
+from tilewright.search.mappers.auto.bounds import bound_of, named
 from tilewright.search.mappers.auto.tables import INSIDE
 from tilewright.search.mappers.gamma.kernels import make_child, vary
 
 FOLLOWING = 0.8
 """Chance that a candidate's loops are put into the order that its bound asks for."""
-# Its functions end up inside ours.
-_named = stamped(Path(__file__).parents[1] / f"{name}.py" for name in (
-    "auto/bounds", "auto/tables", "exact/kernels", "exact/tables", "gamma/kernels"))
 
 
 @compiled
@@ -86,7 +80,7 @@ def weigh(sp: Compiled, rng: Compiled, work: Compiled, tables: Compiled, room: C
 
 
 @entry
-@_named
+@named
 def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled, seen: Compiled,
             steps: Compiled, ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled,
             child_ranks: Compiled, span: Compiled, limit: Compiled, tries: Compiled, tables: Compiled,

@@ -44,8 +44,6 @@ class BoundArrays(NamedTuple):
     """Ways to count pieces: ``(k, s)`` what loops do."""
     mode_of: Integers
     """``(b, 2, m + 1)`` which way to use, by boundary, side and the memories that advance (-1: there is one piece)."""
-    weights: Floats
-    """``(2 b + 1, r)``: energy, then cycles of each port, of a word read and of one filled at every boundary."""
     least_energy_pj: float
     """What any mapping takes."""
     accesses: Floats
@@ -93,15 +91,15 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
                               dtype=np.float64) for t in range(tensors)])
     found = BoundArrays(
         own, np.ascontiguousarray(lanes_of), np.ascontiguousarray(1 - unused.T), memories, fanouts, tensors, given,
-        modes, mode_of, np.ascontiguousarray(given.weights.T), _least_energy(given), accesses, tables.ramp(tails=True),
-        plain, lanes, _counting(tables, given.edges, given.share), windows)
+        modes, mode_of, _least_energy(given), accesses, tables.ramp(tails=True), plain, lanes,
+        _counting(tables, given.edges, given.share), windows)
     return found, (tensors + 8 + (memories - 1) * len(given.classes) + KNOWN * len(active),
-                   max(len(modes) + slots, len(given.weights), slots + 2))
+                   max(len(modes) + slots, given.weights.shape[1], slots + 2))
 
 
 def _least_energy(given: Arrays) -> float:
     """Return what any mapping takes: every word crosses each boundary between memories once."""
-    weights, n = given.weights[0], len(given.edges)
+    weights, n = given.weights[:, 0], len(given.edges)
     outer = given.edges[:, CHILD] < given.shape.memories
     return float(weights[-1] + (weights[:n] + weights[n:-1])[outer] @ given.words[given.edges[outer, TENSOR]])
 

@@ -8,67 +8,19 @@ dimensions that are not decided yet are cut only where there is no room for them
 """
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
+from pathlib import Path
+
 import numpy as np
 
+from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry, inlined
+from tilewright.search.mappers.exact.room import SLACK, again, fits, pieces, words_of
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, PARENT, TENSOR
 
-SLACK = 1 - 1e-9
 KINDS = 63
 """Kinds of order that have bits of their own; where a later one may reach, all are taken to."""
-
-
-@inlined
-def words_of(axes: Compiled, spans: Compiled, t: Compiled, extents: Compiled) -> Compiled:
-    """Return the words of tensor ``t`` in a box of ``extents`` ``(d)``."""
-    total = 1.0
-    for a in range(spans[t], spans[t + 1]):
-        p = extents[axes[a, 0]]
-        if axes[a, 1] >= 0:
-            r = extents[axes[a, 1]]
-            p = p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2])
-        total *= p
-    return total
-
-
-@compiled
-def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
-    """Whether the lanes of the first ``depth`` dimensions fit the arrays."""
-    feats, shape, sides = tables.features, tables.shape, tables.sides
-    first = 4 * shape.memories + shape.fanouts
-    for i in range(len(sides)):
-        lanes, other = 1.0, 1.0
-        for k in range(depth):
-            lanes *= feats[chosen[k], first + sides[i, 0]]
-            if sides[i, 1] >= 0:
-                other *= feats[chosen[k], first + sides[i, 1]]
-        if sides[i, 2] > 0:
-            lanes, other = np.ceil(lanes / sides[i, 2]), np.ceil(other / sides[i, 3])
-        if lanes * other > sides[i, 4]:
-            return False
-    return True
-
-
-@compiled
-def memories_fit(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Whether tiles of the first ``depth`` dimensions' extents, everything else being 1, fit the memories."""
-    shape, groups, bits, scratch = tables.shape, tables.groups, tables.bits, tables.shape.scratch
-    for g in range(len(groups)):
-        m = np.int64(groups[g, 0])
-        boxed(tables, chosen, depth, m, work)
-        total = 0.0
-        for t in range(shape.tensors):
-            if bits[g, t] > 0:
-                total += bits[g, t] * words_of(tables.axes, tables.spans, t, work[scratch])
-        if total > groups[g, 1]:
-            return False
-    return True
-
-
-@compiled
-def fits(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Whether the first ``depth`` dimensions fit the machine."""
-    return arrays_fit(tables, chosen, depth) and memories_fit(tables, chosen, depth, work)
+# Their functions and constants end up inside ours.
+_named = stamped(Path(__file__).with_name(f"{name}.py") for name in ("room", "tables"))
 
 
 @compiled
@@ -131,7 +83,7 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
 
 @inlined
 def alike(tables: Compiled, row: Compiled, b: Compiled, size: Compiled) -> Compiled:
-    """Return the lanes of a row of chains that share at boundary ``b``; ragged tiles leave those idle above ``size``."""
+    """Return the lanes of a row of chains that share at boundary ``b``; ragged tiles leave more than ``size`` idle."""
     lanes = 1.0
     for f in range(tables.shape.fanouts):
         if tables.share[b, f] != 0:
@@ -176,104 +128,6 @@ def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled
         if tables.share[b, f] != 0:
             left *= work[tables.shape.scratch, f]
     return max(tables.words[tables.edges[b, TENSOR]], tables.macs / sharing(tables, chosen, depth, b, left))
-
-
-@inlined
-def boxed(tables: Compiled, chosen: Compiled, depth: Compiled, m: Compiled, work: Compiled) -> Compiled:
-    """Write the extents at memory ``m`` to the first spare row: those decided, else 1."""
-    for k in range(tables.shape.dims):
-        work[tables.shape.scratch, k] = tables.features[chosen[k], 2 * tables.shape.memories + m] if k < depth else 1.0
-
-
-@inlined
-def taken(tables: Compiled, g: Compiled, k: Compiled, work: Compiled) -> Compiled:
-    """Return the bits in room ``g`` of the tensors that use dimension ``k`` and of the others, of `boxed` extents."""
-    own, others = 0.0, 0.0
-    for t in range(tables.shape.tensors):
-        if tables.bits[g, t] > 0:
-            words = tables.bits[g, t] * words_of(tables.axes, tables.spans, t, work[tables.shape.scratch])
-            if tables.unused[k, t] == 0:
-                own += words
-            else:
-                others += words
-    return own, others
-
-
-@compiled
-def together(tables: Compiled, g: Compiled, s: Compiled, t: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Return the bits of tensor ``s`` in room ``g``, and values of dimensions not decided that it and not ``t`` uses.
-
-    For each tile of such dimensions, the tensor takes so many bits at least. Of the two dimensions of a window one at
-    most is among them, and the other counts as 1: words are no fewer than those of a window of one.
-    """
-    own, whole, extents = tables.bits[g, s], 1.0, work[tables.shape.scratch]
-    for a in range(tables.spans[s], tables.spans[s + 1]):
-        p, r = tables.axes[a, 0], tables.axes[a, 1]
-        first = p >= depth and tables.unused[p, t] != 0
-        second = r >= depth and tables.unused[r, t] != 0
-        if first and not second:
-            whole *= tables.sizes[p]
-        elif second and not first:
-            whole *= tables.sizes[r]
-        elif not first:
-            words = extents[p]
-            if r >= 0:
-                words = words * extents[r] - max(0.0, words - tables.axes[a, 3]) * max(
-                    0.0, extents[r] - tables.axes[a, 2])
-            own *= words
-    return own, whole
-
-
-@compiled
-def roomy(tables: Compiled, g: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Write into how many pieces dimensions not decided fall together at least, for want of room ``g``.
-
-    By tensor: those that it does not use, but another does which has that room, beside all others at their least.
-    """
-    shape, bits, m = tables.shape, tables.bits, np.int64(tables.groups[g, 0])
-    for s in range(shape.tensors):
-        left = tables.groups[g, 1] if bits[g, s] > 0 else np.inf
-        for t in range(shape.tensors):
-            if t != s and bits[g, t] > 0:
-                left -= bits[g, t] * words_of(tables.axes, tables.spans, t, work[shape.scratch])
-        for t in range(shape.tensors if left < np.inf else 0):
-            own, whole = together(tables, g, s, t, depth, work)
-            work[shape.joint + m, t] = max(work[shape.joint + m, t], np.ceil(whole / max(1.0, left / own) * SLACK))
-
-
-@compiled
-def pieces(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
-    """Write by memory into how many pieces dimensions not decided fall at least, for want of room beside others.
-
-    Each alone, but along windows, and some together. What is cut at a memory is cut further in.
-    """
-    shape, groups = tables.shape, tables.groups
-    work[shape.parts:shape.parts + shape.memories, depth:shape.dims] = 1.0
-    work[shape.joint:shape.joint + shape.memories, :shape.tensors] = 1.0
-    for g in range(len(groups)):
-        m = np.int64(groups[g, 0])
-        boxed(tables, chosen, depth, m, work)
-        for k in range(depth, shape.dims):
-            own, others = taken(tables, g, k, work)
-            if tables.plain[k] != 0 and own > 0.0:
-                extent = max(1.0, (groups[g, 1] - others) / own)
-                work[shape.parts + m, k] = max(work[shape.parts + m, k], np.ceil(tables.sizes[k] / extent * SLACK))
-        roomy(tables, g, depth, work)
-    for inner in range(1, shape.memories):
-        for k in range(depth, shape.dims):
-            work[shape.parts + inner, k] = max(work[shape.parts + inner, k], work[shape.parts + inner - 1, k])
-        for t in range(shape.tensors):
-            work[shape.joint + inner, t] = max(work[shape.joint + inner, t], work[shape.joint + inner - 1, t])
-
-
-@compiled
-def again(tables: Compiled, depth: Compiled, work: Compiled, t: Compiled, m: Compiled) -> Compiled:
-    """Return into how many pieces the dimensions not decided that a tensor does not use fall at a memory, at least."""
-    found, shape = 1.0, tables.shape
-    for k in range(depth, shape.dims):
-        if tables.unused[k, t] != 0:
-            found *= work[shape.parts + m, k]
-    return max(found, work[shape.joint + m, t]) if depth < shape.dims else 1.0
 
 
 @inlined
@@ -357,11 +211,11 @@ def crossing(tables: Compiled, depth: Compiled, b: Compiled, last: Compiled, sti
 
 
 @inlined
-def charge(tables: Compiled, b: Compiled, out: Compiled, into: Compiled, sums: Compiled) -> Compiled:
-    """Add to ``sums`` what ``out`` words at the parent and ``into`` at the children of a boundary take."""
+def charge(tables: Compiled, sums: Compiled, place: Compiled, b: Compiled, out: Compiled, into: Compiled) -> Compiled:
+    """Add to row ``place`` of ``sums`` what ``out`` words at the parent and ``into`` at the children of ``b`` take."""
     weights, n = tables.weights, len(tables.edges)
-    for i in range(len(weights)):
-        sums[i] += weights[i, b] * out + weights[i, n + b] * into
+    for i in range(weights.shape[1]):
+        sums[place, i] += weights[b, i] * out + weights[n + b, i] * into
 
 
 @compiled
@@ -373,13 +227,13 @@ def tally(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -
     """
     shape, edges, weights, classes = tables.shape, tables.edges, tables.weights, tables.classes
     moving, first, matters = shape.moving, shape.sums, 0
-    work[first:first + 1 + (shape.memories - 1) * len(classes), :len(weights)] = 0.0
-    for i in range(len(weights)):
-        work[first, i] = weights[i, -1]
+    work[first:first + 1 + (shape.memories - 1) * len(classes), :weights.shape[1]] = 0.0
+    for i in range(weights.shape[1]):
+        work[first, i] = weights[-1, i]
     for b in range(len(edges)):
         t, child = edges[b, TENSOR], edges[b, CHILD]
         if child == shape.memories:
-            charge(tables, b, accesses(tables, chosen, depth, work, b), tables.macs, work[first])
+            charge(tables, work, first, b, accesses(tables, chosen, depth, work, b), tables.macs)
             continue
         still, at = 1.0, child - 1
         while at >= 0 and work[moving + at, t] == 0:
@@ -387,14 +241,14 @@ def tally(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -
             at -= 1
         less, fewer = crossing(tables, depth, b, max(at, 0), still * (
             work[shape.memories + at, t] if at >= 0 else 1.0), work)
-        charge(tables, b, less, fewer, work[first])
+        charge(tables, work, first, b, less, fewer)
         if at >= 0:
             out, into = crossing(tables, depth, b, at + 1, still, work)
             if out > less or into > fewer:
                 matters |= 1 << at
                 for k in range(len(classes)):
                     if classes[k, t] == 0:
-                        charge(tables, b, out - less, into - fewer, work[first + 1 + at * len(classes) + k])
+                        charge(tables, work, first + 1 + at * len(classes) + k, b, out - less, into - fewer)
     return matters
 
 
@@ -413,20 +267,23 @@ def worth(tables: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
 
 
 @inlined
-def total(tables: Compiled, steps: Compiled, ahead: Compiled, work: Compiled, kind: Compiled) -> Compiled:
-    """Return the score by `tally` of one kind of order; below 0, where all tensors rest."""
-    first, busy, picks = tables.shape.sums, tables.shape.busy, tables.picks
-    energy, cycles = 0.0, steps
-    for i in range(len(tables.weights)):
-        value = work[first, i]
+def total(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, first: Compiled, factors: Compiled,
+          kind: Compiled) -> Compiled:
+    """Return the score where the loops at the memories rest as row ``kind`` of the kinds says; below 0 all do.
+
+    ``sums`` hold energy and cycles of ports, from row ``first`` on; ``factors`` are those of the busiest instances.
+    """
+    picks, cycles, energy = tables.picks, steps, 0.0
+    for i in range(tables.weights.shape[1]):
+        value = sums[first, i]
         if kind >= 0:
             for m in range(picks.shape[1]):
-                value += work[first + picks[kind, m], i]
+                value += sums[first + picks[kind, m], i]
         if i == 0:
             energy = value
         else:
-            cycles = max(cycles, value * work[busy, i])
-    cycles += ahead
+            cycles = max(cycles, value * factors[i])
+    cycles = np.ceil(cycles * SLACK) + ahead
     return worth(tables, cycles, energy + tables.leakage_pj_per_cycle * cycles)
 
 
@@ -443,7 +300,8 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
     steps = gather(tables, chosen, depth, work) * tables.pace
     slide(tables, chosen, depth, work)
     matters, best, reach, picks = tally(tables, chosen, depth, work), np.inf, 0, tables.picks
-    if total(tables, steps, ahead, work, -1) >= cut:
+    first, factors = tables.shape.sums, work[tables.shape.busy]
+    if total(tables, steps, ahead, work, first, factors, -1) >= cut:
         return cut, reach
     for kind in range(len(picks)):
         same = False
@@ -451,7 +309,7 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
             same = same or (picks[kind, m] > 1 + m * len(tables.classes) and matters >> m & 1 == 0)
         if same:
             continue
-        found = total(tables, steps, ahead, work, kind)
+        found = total(tables, steps, ahead, work, first, factors, kind)
         if found < cut:
             reach |= 1 << kind if kind < KINDS else -1
         best = min(best, found)
@@ -479,6 +337,7 @@ def ramping(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled)
 
 
 @entry
+@_named
 def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled, work: Compiled, at: Compiled,
                heads: Compiled, bounds: Compiled) -> Compiled:
     """Write the first ``top`` (1 or 2) dimensions' choices that fit and may beat ``cut``; return how many.
@@ -515,6 +374,7 @@ def passed(tables: Compiled, starts: Compiled, chosen: Compiled, level: Compiled
 
 
 @entry
+@_named
 def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, bounds: Compiled, cut: Compiled,
             at: Compiled, nodes: Compiled, work: Compiled, found: Compiled, reach: Compiled) -> Compiled:
     """Write the next complete choices that may beat ``cut`` to ``found`` and ``reach``; return how many.

@@ -66,7 +66,7 @@ class Arrays(NamedTuple):
     """``(g, 2)`` and ``(g, t)``: memory and room of what is limited together, and the bits of a tensor's words
     there."""
     weights: Floats
-    """``(1 + r, 2 b + 1)``: energy, then cycles of each port, of a word read and of one filled at every boundary; last
+    """``(2 b + 1, 1 + r)``: energy, then cycles of each port, of a word read and of one filled at every boundary; last
     what is always there."""
     edges: Integers
     share: Integers
@@ -264,7 +264,7 @@ class Tables:
 
     @cached_property
     def _costs(self) -> tuple[Floats, Integers, Integers]:
-        """Weights (r, 2 b + 1) of energy and of each port's cycles; boundaries (b, 3); fan-outs that merge (b, f)."""
+        """Weights (2 b + 1, r) of energy and of each port's cycles; boundaries (b, 3); fan-outs that merge (b, f)."""
         flows, places = self._traffic.flows, {memory.name: m for m, memory in enumerate(self.memories)}
         levels = [level.name for level in self.accelerator.levels]
         edges, share = [], []
@@ -279,16 +279,16 @@ class Tables:
         sums = [(ENERGY, 1.0)]
         sums += [((port.memory.name, port.kinds), port.rate[0] * self.accelerator.instances(port.memory.name))
                  for port in self._traffic.ports]
-        weights = np.zeros((len(sums), 2 * len(edges) + 1))
+        weights = np.zeros((2 * len(edges) + 1, len(sums)))
         for row, (wanted, scale) in enumerate(sums):
             settled = [flow.settled(wanted) for flow in flows]
             if not all(right[0] for _, right in settled):
                 continue
             parts = [each[:, 0] for each, _ in settled]
-            weights[row, :len(edges)] = np.concatenate([p[1:1 + (len(p) - 1) // 2] for p in parts]) / scale
-            weights[row, len(edges):-1] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
-            weights[row, -1] = sum(p[0] for p in parts) / scale
-        weights[0, -1] += self.space.operator.macs * self.accelerator.compute.energy_pj_per_mac * self.lanes.energy
+            weights[:len(edges), row] = np.concatenate([p[1:1 + (len(p) - 1) // 2] for p in parts]) / scale
+            weights[len(edges):-1, row] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
+            weights[-1, row] = sum(p[0] for p in parts) / scale
+        weights[-1, 0] += self.space.operator.macs * self.accelerator.compute.energy_pj_per_mac * self.lanes.energy
         return weights, np.array(edges, dtype=np.int64), np.array(share, dtype=np.int64).reshape(
             len(edges), len(self.accelerator.fanouts))
 
