@@ -115,6 +115,24 @@ def test_dimensions_along_which_windows_slide_do_not_count_as_one():
     assert check(MapSpace(windows, machine, "perfect"))
 
 
+@pytest.mark.parametrize("seed", [35, 86])
+def test_orders_beyond_those_with_bits_of_their_own_are_tried(seed):
+    """Five memories have 81 kinds of order, and the best of these layers is of a late one."""
+    rng = np.random.default_rng(seed)
+    capacities = sorted(rng.integers(3, 14, 4).tolist(), reverse=True)
+
+    def energies(most: float) -> AccessEnergy:
+        return AccessEnergy(*(most * rng.choice([0.25, 1.0, 4.0], size=4)).tolist())
+
+    machine = Accelerator("deep", (Memory("M0", ROLES, energies(100.0)), *(
+        Memory(f"M{at}", ROLES, energies(each), capacity_bytes=size, buffering="buffet")
+        for at, (size, each) in enumerate(zip(capacities, [40.0, 15.0, 5.0, 1.0], strict=True), 1))))
+    space = MapSpace(matmul("g", *(int(rng.choice([2, 3, 4, 6])) for _ in range(3))), machine, "perfect")
+    tables = Tables.of(space, Objective.parse("energy"))
+    assert tables is not None and len(tables.kinds) == 81 > kernels.KINDS
+    assert check(space)
+
+
 LARGE = (matmul("g", m=48, n=36, k=64), matmul("b", m=24, n=16, k=30, batch=6),
          convolution("w", in_channels=16, out_channels=24, in_size=12, kernel=3),
          convolution("p", in_channels=64, out_channels=96, in_size=12, kernel=1),

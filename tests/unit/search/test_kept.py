@@ -108,11 +108,27 @@ def test_what_memories_keep_is_proved_on_a_preset_and_taken_up_where_it_was_left
     assert whole.complete and whole.gap == 0 and kept.number_of(whole.mapping) > 0
     assert whole.bounding.score < whole.score
     file = tmp_path / "0000.npz"
-    for share in (0.3, 0.7):
-        part = prove(int(whole.samples * share), checkpoint=file)
-        assert not part.complete and part.proven <= whole.score
+    part = prove(int(whole.samples * 0.3), checkpoint=file)
+    assert not part.complete and part.proven <= whole.score
     again = prove(10**6, checkpoint=file)
     assert again.complete and again.score == whole.score
+
+    class Killed(Exception):
+        """Ends a search as a kill does: nothing more is kept."""
+
+    class Killing:
+        def update(self, progress):
+            # Sets that are proved are past their first 400 mappings.
+            if progress.samples > 0.8 * whole.samples:
+                raise Killed
+
+    ticks, killed = iter(range(10**9)), tmp_path / "1111.npz"
+    with pytest.raises(Killed):
+        prove(10**6, checkpoint=killed, checkpoint_seconds=2.0, progress=Killing(), clock=lambda: float(next(ticks)))
+    held = [dict(np.load(file)) for file in tmp_path.glob("1111-*.npz")]
+    assert any(len(state["mapper.at"]) and not state["mapper.ended"] for state in held)
+    late = prove(10**6, checkpoint=killed)
+    assert (late.mapping, late.score, late.samples) == (whole.mapping, whole.score, whole.samples) and late.complete
     threaded = prove(10**6, threads=2)
     assert (threaded.mapping, threaded.samples) == (whole.mapping, whole.samples)
 
