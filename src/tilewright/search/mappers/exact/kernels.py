@@ -93,13 +93,14 @@ def alike(tables: Compiled, row: Compiled, b: Compiled, size: Compiled) -> Compi
 
 @compiled
 def sharing(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, left: Compiled) -> Compiled:
-    """Return by how much lanes share at boundary ``b`` at most, of which ``left`` belong to dimensions not decided.
+    """Return by how much lanes share at boundary ``b`` at most: those decided, and of others across and along windows.
 
-    Lanes share what does not use their dimensions, as many as these have values at most, and what windows overlap:
-    ``n`` lanes along both dimensions of axes share ``n / (2 sqrt(n) - 1)`` at most, where all are along one axis.
+    Of others, for dimensions not decided, there are ``left``. Lanes share what does not use their dimensions, as
+    many as these have values at most, and what windows overlap: ``n`` lanes along both dimensions of axes share
+    ``n / (2 sqrt(n) - 1)`` at most, where all are along one axis.
     """
     axes, spans, sizes, t = tables.axes, tables.spans, tables.sizes, tables.edges[b, TENSOR]
-    shared, free, windows = 1.0, 1.0, 1.0
+    shared, free, along, windows = 1.0, 1.0, 1.0, 1.0
     for k in range(tables.shape.dims):
         if tables.unused[k, t] != 0 and k < depth:
             shared *= alike(tables, chosen[k], b, sizes[k])
@@ -114,20 +115,59 @@ def sharing(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, le
             if max(first, second) < depth:
                 shared *= overlap
             elif min(first, second) < depth:
-                free *= overlap
+                along *= overlap
             else:
                 windows *= overlap
-    return shared * min(left, free * min(windows, left / (2 * np.sqrt(left) - 1)))
+    return shared, min(left, free), along * min(windows, left / (2 * np.sqrt(left) - 1))
 
 
 @compiled
 def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled, b: Compiled) -> Compiled:
-    """Return the least accesses by the compute units at boundary ``b``, all steps together."""
-    left = 1.0
-    for f in range(tables.shape.fanouts):
+    """Return the least accesses by the compute units at boundary ``b``, all steps together.
+
+    Note down for `jointly` what they cost but for lanes left that share across the tensor, and the most such lanes.
+    """
+    shape, t, left = tables.shape, tables.edges[b, TENSOR], 1.0
+    for f in range(shape.fanouts):
         if tables.share[b, f] != 0:
-            left *= work[tables.shape.scratch, f]
-    return max(tables.words[tables.edges[b, TENSOR]], tables.macs / sharing(tables, chosen, depth, b, left))
+            left *= work[shape.scratch, f]
+    shared, free, along = sharing(tables, chosen, depth, b, left)
+    work[shape.feeding, t] = tables.weights[b, 0] * tables.macs / (shared * along)
+    work[shape.feeding + 1, t] = free
+    return max(tables.words[t], tables.macs / (shared * min(left, free * along)))
+
+
+@compiled
+def jointly(tables: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Return the least energy of what compute accesses, all tensors together, as `accesses` noted it down.
+
+    A lane left shares across one tensor only, where no undecided dimension is unused by two. So of costs ``x`` the
+    least sum of ``x / g`` is sought where all ``g`` together multiply to the lanes left at most: for any price of a
+    lane (of its logarithm), no sum is below the least of ``x / g + price log g`` less the price of all lanes.
+    """
+    shape, costs, most, best, left = tables.shape, work[tables.shape.feeding], work[tables.shape.feeding + 1], 0.0, 1.0
+    for k in range(depth, shape.dims):
+        across = 0
+        for t in range(shape.tensors):
+            across += tables.unused[k, t]
+        if across > 1:
+            return 0.0
+    for f in range(shape.fanouts):
+        left *= work[shape.scratch, f]
+    for least in range(shape.tensors if left > 1.0 else 0):
+        product, many = 1 / left, 0
+        for t in range(shape.tensors):
+            if costs[t] >= costs[least]:
+                product *= costs[t]
+                many += 1
+        price = product ** (1 / many)
+        if price > 0.0:
+            total = -price * np.log(left)
+            for t in range(shape.tensors):
+                lanes = min(most[t], max(1.0, costs[t] / price))
+                total += costs[t] / lanes + price * np.log(lanes)
+            best = max(best, total)
+    return best
 
 
 @inlined
@@ -226,14 +266,16 @@ def tally(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -
     which of them matter.
     """
     shape, edges, weights, classes = tables.shape, tables.edges, tables.weights, tables.classes
-    moving, first, matters = shape.moving, shape.sums, 0
+    moving, first, matters, fed = shape.moving, shape.sums, 0, 0.0
     work[first:first + 1 + (shape.memories - 1) * len(classes), :weights.shape[1]] = 0.0
     for i in range(weights.shape[1]):
         work[first, i] = weights[-1, i]
     for b in range(len(edges)):
         t, child = edges[b, TENSOR], edges[b, CHILD]
         if child == shape.memories:
-            charge(tables, work, first, b, accesses(tables, chosen, depth, work, b), tables.macs)
+            out = accesses(tables, chosen, depth, work, b)
+            charge(tables, work, first, b, out, tables.macs)
+            fed += weights[b, 0] * out
             continue
         still, at = 1.0, child - 1
         while at >= 0 and work[moving + at, t] == 0:
@@ -249,6 +291,8 @@ def tally(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -
                 for k in range(len(classes)):
                     if classes[k, t] == 0:
                         charge(tables, work, first + 1 + at * len(classes) + k, b, out - less, into - fewer)
+    if depth < shape.dims:
+        work[first, 0] += max(0.0, jointly(tables, depth, work) - fed)
     return matters
 
 

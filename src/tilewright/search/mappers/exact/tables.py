@@ -44,6 +44,7 @@ class Shape(NamedTuple):
     joint: int
     sliding: int
     busy: int
+    feeding: int
     sums: int
 
 
@@ -165,7 +166,7 @@ class Tables:
     @property
     def _shape(self) -> Shape:
         memories, fanouts = len(self.memories), len(self.accelerator.fanouts)
-        ends = np.cumsum([2 * memories + fanouts, 1, memories, memories, memories, 2 * memories, 1]).tolist()
+        ends = np.cumsum([2 * memories + fanouts, 1, memories, memories, memories, 2 * memories, 1, 2]).tolist()
         return Shape(memories, fanouts, len(self.space.layout.slots), len(self.space.operator.tensors),
                      len(self.chains), *ends)
 
@@ -175,7 +176,8 @@ class Tables:
 
         Its rows: by memory pieces, then counts of loops; by fan-out lanes; a spare one; by memory whether loops move
         tensors, then pieces of dimensions not decided, alone and together; by child how often windows overlap, out and
-        in; how much the busiest instance does; sums of energy and cycles.
+        in; how much the busiest instance does; by tensor what compute's accesses cost but for lanes left, and the most
+        of these; sums of energy and cycles.
         """
         shape = self._shape
         return np.zeros((shape.sums + 1 + self._places * len(self.classes), max(4, len(self.ports), *shape[:5])))
