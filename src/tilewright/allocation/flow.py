@@ -14,8 +14,8 @@ from tilewright.allocation.bounds import Crowd, Gap, crowds, disjoint, role_boun
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import Prices
 
-ROUNDS = 8
-"""In which the cost of stores is laid on gaps anew."""
+ROUNDS, SETTLED = 8, 2
+"""In which the cost of stores is laid on gaps anew; and those in which the guide settles what it stores."""
 FINE = 2**24
 """Steps of the largest price of a byte: flows have whole costs, rounded so that the bound holds."""
 
@@ -54,6 +54,11 @@ def _flow(crowd: Crowd, stopped: Callable[[], bool]) -> tuple[int, Shares]:
             gone = 1 - found[here]
             moved = np.maximum(0, laid[here] + saving * (gone - gone.mean()) / count)
             laid[here] = moved * (saving / max(moved.sum(), 1e-9))
+    for _ in range(0 if stopped() else SETTLED):
+        # What leaves in one gap is stored already for all others, and what leaves in none would have to be.
+        for saving, here in stores:
+            laid[here] = saving * kept[here].min()
+        kept = _kept(crowd, gaps, price + laid.astype(np.int64))[1]
     return best, {gap[:2]: float(share) for gap, share in zip(gaps, kept, strict=True)}
 
 

@@ -50,8 +50,8 @@ def _insert(lows, owners, counts, pad, tensor, low):
 
 
 @njit(nogil=True, error_model="numpy")
-def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high):
-    """Return the least worth of what lies in a place of ``size``, and the place; -1 where there is none."""
+def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high, grain):
+    """Return the least worth of what lies in a place of ``size``, and that place, in steps of ``grain``; or -1."""
     count, best, place = counts[pad], np.inf, -1
     for index in range(2 * count + 2):
         step = index // 2
@@ -63,6 +63,7 @@ def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high):
             low = lows[pad, step] - size
         else:
             low = lows[pad, step - 1] + rooms[owners[pad, step - 1], pad]
+        low = low // grain * grain if index % 2 else -(-low // grain) * grain
         if low < 0 or low + size > top:
             continue
         total = 0.0
@@ -91,7 +92,7 @@ def _clear(lows, owners, counts, here, pad, low, end, rooms):
 
 
 @njit(nogil=True, error_model="numpy")
-def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, worth, highs):
+def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, worth, highs, grain):
     """Place what is not there of the tensors of a step, on scratchpads whose bits ``places`` has; say if all did."""
     for touch in range(len(tensors)):
         one = tensors[touch]
@@ -100,7 +101,8 @@ def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, wor
         best, chosen, place = np.inf, -1, -1
         for pad in range(len(tops)):
             if (places[touch] >> pad) & 1:
-                cost, low = _cheapest(lows, owners, counts, pad, rooms[one, pad], tops[pad], rooms, worth, highs[touch])
+                cost, low = _cheapest(lows, owners, counts, pad, rooms[one, pad], tops[pad], rooms, worth, highs[touch],
+                                      1 if rooms[one, pad] % grain else grain)
                 if low >= 0 and cost < best:
                     best, chosen, place = cost, pad, low
         if chosen < 0:
@@ -112,12 +114,13 @@ def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, wor
 
 
 @njit(nogil=True, error_model="numpy")
-def run(starts, tensors, following, allowed, rooms, tops, value, far, power):
+def run(starts, tensors, following, allowed, rooms, tops, value, far, power, grain):
     """Return for each touch its scratchpad, its address, and whether it was there since the touch before.
 
     Touches of step ``s`` are ``starts[s]:starts[s + 1]``, in the order in which they are placed; ``following`` is the
     step of the next touch of the tensor, or -1; ``allowed`` are bits of scratchpads; ``value`` is what it costs to
-    bring the tensor back after the touch. The last result is the step that found no place, or -1.
+    bring the tensor back after the touch. What takes whole multiples of ``grain`` begins at one if it can, so that it
+    takes the place of another such tensor, not parts of two. The last result is the step that found no place, or -1.
     """
     count, pads = len(rooms), len(tops)
     pad_of, low_of = np.full(len(tensors), -1), np.zeros(len(tensors), np.int64)
@@ -139,11 +142,11 @@ def run(starts, tensors, following, allowed, rooms, tops, value, far, power):
             joined[touch] = here[one] >= 0
             worth[one] = np.inf
         mine, places, highs = tensors[first:last], allowed[first:last], following[first:last] - step > far
-        if not _placed(lows, owners, counts, here, where, mine, places, rooms, tops, worth, highs):
+        if not _placed(lows, owners, counts, here, where, mine, places, rooms, tops, worth, highs, grain):
             counts[:] = 0
             here[:] = -1
             joined[first:last] = False
-            if not _placed(lows, owners, counts, here, where, mine, places, rooms, tops, worth, highs):
+            if not _placed(lows, owners, counts, here, where, mine, places, rooms, tops, worth, highs, 1):
                 return pad_of, low_of, joined, step
         for touch in range(first, last):
             one = tensors[touch]
@@ -176,6 +179,8 @@ class OnlineRun:
         self.tops = np.array([pad.capacity_bytes // pad.word_bytes * pad.word_bytes for pad in problem.pads])
         self.value = np.array([float(prices.again(one, after[one, at]) + prices.saving(one, at))
                                if (one, at) in after else 0.0 for at, one in pairs])
+        sizes, counts = np.unique(self.rooms, return_counts=True)
+        self.grain = int(sizes[counts.argmax()]) if 2 * counts.max() > self.rooms.size else 1
         if guide is not None:
             self.value *= [LEAST_SHARE + guide.get((one, at), 0.0) for at, one in pairs]
 
@@ -191,7 +196,7 @@ class OnlineRun:
         """Return a plan; where a step finds no place, its tensors are bound to scratchpads that fit by size."""
         for _ in range(MOST_FORCED):
             *found, failed = run(self.starts, self.tensors, self.following, self.allowed, self.rooms, self.tops,
-                                 self.value, far, power)
+                                 self.value, far, power, self.grain)
             if failed < 0:
                 return self._stays(*found)
             places = packed(self.problem, failed, self.touches[failed], sure=True)

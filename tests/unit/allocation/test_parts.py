@@ -106,6 +106,13 @@ def test_a_network_is_split_where_that_is_asked(tmp_path):
         assert told.value.field == field
 
 
+def test_parts_of_one_size_take_the_place_of_one_another():
+    plan = tw.allocate("resnet18", pads="3x32KB", oversize="cut", split=4, solver="online")
+    sizes = [plan.record.tensors[stay.tensor].size_bytes for stay in plan.residency]
+    places = {stay.address % 8192 for stay, size in zip(plan.residency, sizes, strict=True) if size == 8192}
+    assert sizes.count(8192) > len(sizes) / 2 and places == {0} and plan.verify() == ()
+
+
 def test_a_plan_of_whole_tensors_is_taken_where_that_of_parts_is_worse():
     whole, parts = (tw.allocate("mobilenet-v2", pads="2x100KB", oversize="cut", solver="onsram-multi", split=split)
                     for split in (1, 2))
