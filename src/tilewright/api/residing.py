@@ -62,6 +62,8 @@ PLAN = "plan.json"
 """What the best plan so far is called in the folder of a run."""
 LEAST_SECONDS = 0.001
 """What solvers have left where cutting an operation into tiles took all of the time: enough for a first plan."""
+MOST_BYTES = 2**28
+"""Of the file of a plan: one with tensors in many parts has a hundred thousand stays and more."""
 MOST_NAMED = 8
 """Operations in tiles that a plan names."""
 
@@ -160,7 +162,11 @@ class ScratchpadPlan(OnSheet):
 
 def open_plan(path: str | Path) -> ScratchpadPlan:
     """Return the plan in a JSON file; an `InputError` where it holds none."""
-    return ScratchpadPlan(read_plan(read_text(path), Path(path).name), str(path))
+    return ScratchpadPlan(_read(Path(path)), str(path))
+
+
+def _read(place: Path) -> PlanRecord:
+    return read_plan(read_text(place, MOST_BYTES), place.name)
 
 
 @takes(ResidencyOptions, raises=", or an operation can never have all its tensors on scratchpads")
@@ -247,7 +253,7 @@ def _beats(known: PlanRecord, record: PlanRecord) -> bool:
 def _known(asked: ResidencyOptions) -> PlanRecord | None:
     """Return the plan in the folder of the run, if it holds."""
     place = _place(asked)
-    known = read_plan(read_text(place), place.name) if place is not None and place.is_file() else None
+    known = _read(place) if place is not None and place.is_file() else None
     return None if known is None or verify(known) else known
 
 
@@ -333,7 +339,7 @@ def _orders(asked: ResidencyOptions, task: PlanTask) -> tuple[list[ResidencyProb
 def _keep(asked: ResidencyOptions, record: PlanRecord, search: PlanSearch) -> None:
     """Keep a plan in the folder of the run unless the one there is no worse, and tell how far the search is."""
     place = _place(asked)
-    if place is not None and not (place.is_file() and _beats(read_plan(read_text(place), place.name), record)):
+    if place is not None and not (place.is_file() and _beats(_read(place), record)):
         ScratchpadPlan(replace(record, interrupted=True)).write(place)
     if asked.told is not None:
         passed = time.perf_counter() - search.began

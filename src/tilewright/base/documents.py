@@ -17,16 +17,18 @@ MOST_VALUES, MOST_DEEP = 10**6, 100
 """Values of a document once what its aliases stand for is written out, and collections within one another."""
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file, without the mark of its byte order.
 
     Raises
     ------
     InputError
-        If it cannot be read, is larger than `MOST_BYTES`, or is not UTF-8.
+        If it cannot be read, is larger than ``most_bytes``, or is not UTF-8.
     """
     try:
-        return _bytes(path).decode("utf-8-sig")
+        return _bytes(path, most_bytes).decode("utf-8-sig")
+    except InputError:  # which is a ValueError, too
+        raise
     except FileNotFoundError:
         raise InputError(str(path), "must be an existing file") from None
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
@@ -41,14 +43,14 @@ def open_binary(path: str | Path) -> BinaryIO:
     return open(handle, "rb")
 
 
-def _bytes(path: str | Path) -> bytes:
+def _bytes(path: str | Path, most_bytes: int) -> bytes:
     with open_binary(path) as file:
         pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
-        found = file.read(MOST_BYTES + 1)
+        found = file.read(most_bytes + 1)
     if pipe and not found:
         raise InputError(str(path), "must be a file, or a pipe that something is written to", "an empty pipe")
-    if len(found) > MOST_BYTES:
-        raise InputError(str(path), f"must have at most {MOST_BYTES // 2**20} MiB")
+    if len(found) > most_bytes:
+        raise InputError(str(path), f"must have at most {most_bytes // 2**20} MiB")
     return found
 
 

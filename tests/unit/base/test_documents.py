@@ -83,6 +83,9 @@ def test_files_that_are_none_are_refused(tmp_path):
             read_text(f"{tmp_path}/{name}")
     with pytest.raises(InputError, match="must have at most 16 MiB"):
         read_text("/dev/zero")
+    assert len(read_text(tmp_path / "large", 2 * MOST_BYTES)) == MOST_BYTES + 1
+    with pytest.raises(InputError, match=r"large: must have at most 1 MiB"):
+        read_text(tmp_path / "large", 2**20)
 
 
 def test_yaml_is_parsed_nowhere_else():
