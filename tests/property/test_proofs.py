@@ -115,6 +115,15 @@ def test_dimensions_along_which_windows_slide_do_not_count_as_one():
     assert check(MapSpace(windows, machine, "perfect"))
 
 
+def test_a_lane_may_share_across_two_tensors():
+    """Four lanes along A, which is decided last, read W and add to O for one another: no others are as good."""
+    machine = Accelerator("fed", (Memory("M", ROLES, FREE), Fanout("PEs", (4, 1))))
+    space = MapSpace(einsum("ak,kc->c", {"a": 4, "k": 12, "c": 12}), machine, "perfect")
+    proved = search(space.operator, machine, space=space, mapper="exact", objective="energy", budget=10**6,
+                    options={"start": 1, "nodes": 1})
+    assert proved.complete and proved.score == 4 * 12 * 12 * (1 + 1 / 4 + 2 / 4) - 12
+
+
 @pytest.mark.parametrize("seed", [35, 86])
 def test_orders_beyond_those_with_bits_of_their_own_are_tried(seed):
     """Five memories have 81 kinds of order, and the best of these layers is of a late one."""
