@@ -121,14 +121,14 @@ SMALLER = {
     "flat-figA8": {"sequences": (512, 1024)},
     "flat-figA9": {"sequences": (4096, 8192)},
     "flat-figA15": {"sequences": (512, 4096)},
-    "flexion-tile": {"samples": 16, "every": 30},
-    "flexion-order": {"samples": 16, "every": 30},
-    "flexion-parallelism": {"samples": 16, "every": 30},
-    "flexion-shape": {"samples": 16, "every": 30},
+    "flexion-tile": {"samples": 16, "every": 52},
+    "flexion-order": {"samples": 16, "every": 52},
+    "flexion-parallelism": {"samples": 16, "every": 52},
+    "flexion-shape": {"samples": 16, "every": 52},
     "gamma-fig4.4": {"every": 25},
     "gamma-fig4.5": {"every": 25},
     "gamma-table4.5": {"every": 25},
-    "gamma-table4.6": {"samples": 60},
+    "gamma-table4.6": {"samples": 60, "every": 6},
     "mse-fig5.4": {"samples": 100, "points": 60, "learnt": 200},
     "mse-fig5.9": {"samples": 20},
     "mse-fig5.11": {"samples": 20},
@@ -188,7 +188,8 @@ def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monk
     from tilewright.reproduce import mse_sparse, write_reproduction
 
     require_extras(name)
-    monkeypatch.setattr(mse_sparse, "LARGEST_TWIN", 2000)
+    monkeypatch.setattr(mse_sparse, "LARGEST_TWIN", 500)
+    monkeypatch.setattr(mse_sparse, "SAMPLES", 4)
     setting = Setting("tiny", 1, TINY[name] | SMALLER.get(name, {}))
     outcome = run_study(name, setting, out=folder)
     study, found = outcome.study, outcome.findings

@@ -42,6 +42,12 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def run():
+    """A run of seven layers: each has a plot of its own."""
+    return sample_run((*RESNET50[:6], RESNET50[-1]))
+
+
 @pytest.fixture
 def visit(chromium, tmp_path):
     """Return a function that opens the page of a run, or one written; afterwards nothing may be wrong or fetched."""

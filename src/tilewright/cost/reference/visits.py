@@ -6,7 +6,7 @@ line or two; nothing here is fast.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -81,7 +81,9 @@ class BoundaryWalk:
         self.mesh = tuple(prod(level.shape[side] for level in nest.accelerator.levels[parent:child]
                                if isinstance(level, Fanout)) for side in range(2))
         self.inside = parent >= nest.shared and not self.at_compute
-        self.filling = [loop for loop in self.times if self._sent_full(loop)]
+        self.cuts = [(loop.side is None, loop.dimension, loop.step, loop.side is None and self._sent_full(loop))
+                     for loop in self.loops]
+        """How loops cut tiles: whether in time, along which dimension, into what, and whether all count as full."""
         self.copies = conventions.copied_lanes
         self.size = self._size()
         if self.size > VISIT_BUDGET:
@@ -119,8 +121,7 @@ class BoundaryWalk:
     def walk(self) -> Crossing:
         """Walk all visits."""
         outputs = {d for axis in self.tensor.axes if len(axis.terms) == 1 for d in axis.dimensions}
-        crossing = Crossing(self.nest.lanes(self.parent), self.tensor.is_output and any(
-            loop.dimension not in outputs for loop in self.apart))
+        totals = [0, 0, 0]
         history: dict[Lane, _History] = {}
         before: dict[Spot, Words] = {}
         for index, weight in self._visits():
@@ -130,11 +131,12 @@ class BoundaryWalk:
                 lane: self._sent(tile, history, self._number(visit, lane), visit)
                 for lane in spots if (tile := self._tile(visit, lane)) is not None}
             handed = self._handed(sent, spots, before) if self.on.neighbour_links else set()
-            self._charge(crossing, sent, handed, weight, self._shares(visit))
+            charged = self._charged(sent, handed, self._shares(visit))
+            totals = [total + weight * words for total, words in zip(totals, charged, strict=True)]
             before = {spots[lane]: words for lane, words in sent.items()}
-        copies = crossing.parents if self.copies else 1
-        return replace(crossing, sent=crossing.sent * copies, asked=crossing.asked * copies,
-                       linked=crossing.linked * copies)
+        parents = self.nest.lanes(self.parent)
+        combines = self.tensor.is_output and any(loop.dimension not in outputs for loop in self.apart)
+        return Crossing(parents, combines, *(Fraction(total * (parents if self.copies else 1)) for total in totals))
 
     def _copied(self, visit: Lane, spots: dict[Lane, Spot], history: dict[Lane, _History]) -> dict[Lane, Words]:
         """Return what the lanes of the first parent are sent: what the first lane is, moved to their places."""
@@ -227,23 +229,25 @@ class BoundaryWalk:
         """Return the words of a tile and their centre; None where the iteration does not happen (rule 7)."""
         low, extent = dict.fromkeys(self.nest.operator.sizes, 0), dict(self.nest.operator.sizes)
         times, spaces = iter(visit), iter(lane)
-        for loop in self.loops:
-            start = next(times if loop.side is None else spaces) * loop.step
-            low[loop.dimension] += start
-            left = extent[loop.dimension] - start
+        for in_time, dimension, step, full in self.cuts:
+            start = next(times if in_time else spaces) * step
+            low[dimension] += start
+            left = extent[dimension] - start
             if left < 1:
                 return None
-            extent[loop.dimension] = loop.step if loop in self.filling else min(loop.step, left)
-        axes, centre = [], []
+            extent[dimension] = step if full or step < left else left
+        ranges, centre = [], []
         for axis in self.tensor.axes:
-            first = sum(c * low[d] for d, c in axis.terms)
-            last = sum(c * (low[d] + extent[d] - 1) for d, c in axis.terms)
+            first = last = 0
+            for d, c in axis.terms:
+                first += c * low[d]
+                last += c * (low[d] + extent[d] - 1)
             centre.append((first + last) / 2)
-            boxes = tuple((c, extent[d]) for d, c in axis.terms)
-            axes.append((first, last + 1, boxes))
-        words = (Boxes((tuple((first, end) for first, end, _ in axes),)) if self.on.hull_footprint else
-                 strided(tuple((first, boxes) for first, _, boxes in axes)))
-        return words, tuple(centre)
+            ranges.append((first, last + 1))
+        if self.on.hull_footprint:
+            return Boxes((tuple(ranges),)), tuple(centre)
+        boxes = (tuple((c, extent[d]) for d, c in axis.terms) for axis in self.tensor.axes)
+        return strided(tuple((first, box) for (first, _), box in zip(ranges, boxes, strict=True))), tuple(centre)
 
     def _number(self, visit: Lane, lane: Lane) -> Lane:
         """Return the lane whose last tile this lane's is compared with."""
@@ -324,33 +328,31 @@ class BoundaryWalk:
         history: dict[Lane, _History] = {}
         for index, weight in self._visits():
             visit = tuple(index[loop] for loop in self.times)
-            crossing = Crossing(self.nest.lanes(self.parent))
             sent = {lane: self._sent(tile, history, self._number(visit, lane), visit)
                     for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
-            self._charge(crossing, sent, set(), weight, self._shares(visit))
-            yield visit, crossing.asked
+            yield visit, Fraction(weight * self._charged(sent, set(), self._shares(visit))[1])
 
-    def _charge(self, crossing: Crossing, sent: dict[Lane, Words], handed: set[Lane], weight: int,
-                shares: bool) -> None:
-        """Add one visit's words to the lanes and to their parents.
+    def _charged(self, sent: dict[Lane, Words], handed: set[Lane], shares: bool) -> tuple[int, int, int]:
+        """Return the words that lanes are sent at a visit, those asked of their parents, and those from neighbours.
 
         ``handed`` are the lanes whose words a neighbour has; ``shares``: overlapping sets once.
         """
         merged: dict[tuple[Lane, Words], list[Lane]] = defaultdict(list)
         for lane, words in sent.items():
-            crossing.sent += weight * len(words)
             if words:
                 merged[self.groups[lane], words].append(lane)
         spared = {self.instances[lanes[0]] for lanes in merged.values() if handed.issuperset(lanes)}
-        crossing.linked += weight * sum(len(sent[lane]) for lane in handed if self.instances[lane] in spared)
+        linked = sum(len(sent[lane]) for lane in handed if self.instances[lane] in spared)
+        asked = 0
         asking: dict[Lane, Words] = {}
         own = self.on.identical_tile_multicast or not shares
         for (group, words), lanes in merged.items():
             if not handed.issuperset(lanes):
                 alone = words if own else without(words, asking.get(group))
-                crossing.asked += weight * len(alone)
+                asked += len(alone)
                 if not own:
                     asking[group] = joined(words, asking.get(group))
+        return sum(map(len, sent.values())), asked, linked
 
     def _handed(self, sent: dict[Lane, Words], spots: dict[Lane, Spot], before: dict[Spot, Words]) -> set[Lane]:
         """Return the lanes whose words one of their up to four neighbours was sent at the visit before."""
