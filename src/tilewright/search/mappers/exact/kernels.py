@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import stamped
-from tilewright.mapping.spaces.kernels import Compiled, compiled, entry, inlined
+from tilewright.mapping.spaces.kernels import NONE, ONE, Compiled, compiled, entry, inlined
 from tilewright.search.mappers.exact.room import SLACK, again, fits, pieces, words_of
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, PARENT, TENSOR
 
@@ -206,8 +206,8 @@ def windows(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, at
         one = hinge(first, reaching(tables, chosen[p], child, first, lanes), across)
         other = hinge(second, reaching(tables, chosen[r], child, second, lanes), down)
         words = first * second - one * other
-        held = max(hinge(first, reaching(tables, chosen[p], at, first, -1), across) * other,
-                   one * hinge(second, reaching(tables, chosen[r], at, second, -1), down))
+        held = max(hinge(first, reaching(tables, chosen[p], at, first, NONE), across) * other,
+                   one * hinge(second, reaching(tables, chosen[r], at, second, NONE), down))
         found *= words / (first * second - max(0.0, first - across) * max(0.0, second - down))
         saved = min(saved, (first * second - held) / words)
     return max(1.0, found * saved)
@@ -345,7 +345,7 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
     slide(tables, chosen, depth, work)
     matters, best, reach, picks = tally(tables, chosen, depth, work), np.inf, 0, tables.picks
     first, factors = tables.shape.sums, work[tables.shape.busy]
-    if total(tables, steps, ahead, work, first, factors, -1) >= cut:
+    if total(tables, steps, ahead, work, first, factors, NONE) >= cut:
         return cut, reach
     for kind in range(len(picks)):
         same = False
@@ -391,7 +391,7 @@ def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled,
     count, chosen = 0, at[2:]
     for i in range(at[0], at[1]):
         chosen[0] = i
-        if top == 2 and (not fits(tables, chosen, 1, work) or lower(tables, chosen, 1, cut, work)[0] >= cut):
+        if top == 2 and (not fits(tables, chosen, ONE, work) or lower(tables, chosen, ONE, cut, work)[0] >= cut):
             continue
         for j in range(starts[1], starts[2] if top == 2 else starts[1] + 1):
             chosen[1] = j
