@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items):
     """Leave to the slow tests all but n cases of what is marked ``sample(n)``, so that each value is met as often."""
     alike = {}
     for item in items:
-        if mark := item.get_closest_marker("sample"):
+        if (mark := item.get_closest_marker("sample")) and not item.get_closest_marker("slow"):
             alike.setdefault((item.path, item.originalname, *mark.args), []).append(item)
     for (_, _, most), cases in alike.items():
         met = Counter()

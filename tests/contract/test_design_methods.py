@@ -115,6 +115,7 @@ def test_unknown_options_are_refused_by_name(method):
         run(method, options={"colour": 3})
 
 
+@pytest.mark.sample(8)
 @EVERY
 @pytest.mark.parametrize("objective", ["energy", "edp-area"])
 def test_other_objectives_limits_and_arrays_of_fixed_shape_are_searched(method, objective):

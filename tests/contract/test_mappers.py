@@ -287,6 +287,7 @@ class Clock:
         return Counted(OPERATOR, ACCELERATOR)
 
 
+@pytest.mark.sample(24)
 @EVERY
 @pytest.mark.parametrize(("rate", "seconds"), [(1000.0, 0.3), (5000.0, 0.1), (2e4, 0.02)])
 def test_a_budget_of_seconds_is_kept(mapper, rate, seconds):
@@ -330,6 +331,7 @@ def test_unknown_options_are_named(mapper):
         run(mapper, options={"no such option": 1})
 
 
+@pytest.mark.sample(38)
 @EVERY
 @pytest.mark.parametrize("objective", ["latency", "energy", "power", "0.5*latency + 0.5*energy"])
 def test_every_objective_is_minimised(mapper, objective):

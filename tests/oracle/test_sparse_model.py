@@ -104,6 +104,7 @@ def tiny_mapping(operator, outer, lane):
                     LevelLoops("Lanes", spread), LevelLoops("Pad", inner)))
 
 
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("densities", [{"inputs": 0.5}, {"inputs": 0.5, "weights": 0.5},
                                        {"inputs": 0.25, "weights": 0.5, "outputs": 0.5}])
 @pytest.mark.parametrize(("name", "case"), list(product(SPARSITIES, TINY)))

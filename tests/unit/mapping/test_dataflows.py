@@ -21,6 +21,7 @@ def test_legal_and_encodable_for_every_layer(machines, layers, name, machine):
         assert len(MappingBatch.from_mappings([mapping], layer, machines[machine])) == 1
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", preset_names())
 def test_legal_on_every_preset(layers, name):
     accelerator = preset(name)

@@ -27,6 +27,7 @@ def test_a_huge_prime_loops_whole_at_one_memory():
     assert space.size().mappings == sum(slot.axis == "T" for slot in space.layout.slots)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("tiling", ["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"])
 @pytest.mark.parametrize("sizes", [(2**31 - 1, 1, 1), (2_095_133_040, 999_979, 7)])
 def test_any_size_is_counted_or_estimated_at_once(tiling, sizes):

@@ -14,6 +14,7 @@ PRODUCT = matmul("product", m=48, n=64, k=96)
 CONVOLUTION = convolution("conv", in_channels=16, out_channels=32, kernel=3, out_size=14, stride=2)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("arch", ["eyeriss", "nvdla-like", "simba-like", "accel-b-sparse"])
 @pytest.mark.parametrize("operator", [PRODUCT, CONVOLUTION], ids=lambda one: one.name)
 def test_scored_traffic_is_that_of_the_counts(arch, operator):

@@ -443,7 +443,8 @@ def place_in_order(instance, apart, order, tightest, draws, offsets):
         height = fill(instance, apart, order, tightest, trial, stack)
         if height <= best:
             best = height
-            offsets[:] = trial
+            for i in range(n):  # a slice would compile words on shapes that differ, in half the time of all
+                offsets[i] = trial[i]
         else:
             order[at], order[to] = one, other
     return best
