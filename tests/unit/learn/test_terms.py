@@ -56,6 +56,8 @@ def test_a_stopped_training_goes_on_to_the_same_network_and_a_file_holds_it(tmp_
     first = train_terms(FIGURES, *noisy(), options, TrainingWatch(None, stop, place, "it"))
     later = train_terms(FIGURES, *noisy(), options, TrainingWatch(checkpoint=place, mark="it"))
     assert len(first.curve) == 1 and len(whole.curve) == len(later.curve) == 3
+    losses = [one.loss for one in whole.curve]
+    assert losses == sorted(losses, reverse=True) and losses[2] < losses[0]
     later.classifier.save(tmp_path / "net.pt", {"of": "tests"})
     read, about = load_classifier(tmp_path / "net.pt", "model", "train")
     assert about == {"of": "tests"} and read.size == whole.classifier.size
