@@ -8,6 +8,7 @@ the steps until its next use. What a later step touches stays until then or unti
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import lcm
 
 import numpy as np
 from numba import njit
@@ -180,7 +181,8 @@ class OnlineRun:
         self.value = np.array([float(prices.again(one, after[one, at]) + prices.saving(one, at))
                                if (one, at) in after else 0.0 for at, one in pairs])
         sizes, counts = np.unique(self.rooms, return_counts=True)
-        self.grain = int(sizes[counts.argmax()]) if 2 * counts.max() > self.rooms.size else 1
+        most, word = int(sizes[counts.argmax()]), lcm(*(pad.word_bytes for pad in problem.pads))
+        self.grain = most if 2 * counts.max() > self.rooms.size and most % word == 0 else 1
         if guide is not None:
             self.value *= [LEAST_SHARE + guide.get((one, at), 0.0) for at, one in pairs]
 

@@ -10,6 +10,7 @@ from tilewright.allocation import (
     SOLVERS,
     Bus,
     OperationStep,
+    Pad,
     PlanSearch,
     Prices,
     ResidencyProblem,
@@ -21,6 +22,7 @@ from tilewright.allocation import (
     stays_of_parts,
     verify,
 )
+from tilewright.allocation.online import OnlineRun
 from tilewright.base import InputError
 
 TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "", "objective": ("bytes",)}
@@ -111,6 +113,18 @@ def test_parts_of_one_size_take_the_place_of_one_another():
     sizes = [plan.record.tensors[stay.tensor].size_bytes for stay in plan.residency]
     places = {stay.address % 8192 for stay, size in zip(plan.residency, sizes, strict=True) if size == 8192}
     assert sizes.count(8192) > len(sizes) / 2 and places == {0} and plan.verify() == ()
+
+
+def test_places_are_in_whole_words_whatever_size_most_tensors_have():
+    sizes = {"small": 3, "large": 12, **{f"six{at}": 6 for at in range(12)}}
+    tensors = tuple(ResidentTensor(name, size, outside=True) for name, size in sizes.items())
+    steps = (OperationStep("first", (0, 2, 3), ()), OperationStep("second", (0, 1), ()),
+             *(OperationStep(f"step{at}", (at,), ()) for at in range(4, 14)))
+    problem = ResidencyProblem("words", steps, tensors, (*read_pads("2x6B"), Pad("words", 32, word_bytes=4)))
+    for plan in OnlineRun(problem, Prices(problem, ("bytes",))).plans():
+        search = PlanSearch(problem, Prices(problem, ("bytes",)))
+        search.take("online", *plan)
+        assert faults(search) == ()
 
 
 def test_a_plan_of_whole_tensors_is_taken_where_that_of_parts_is_worse():
