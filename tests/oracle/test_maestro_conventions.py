@@ -139,7 +139,7 @@ def loaded(maps, folder, bandwidth=8):
     return load_maestro([network, hardware])
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("seed", range(60))
 def test_the_conventions_are_those_formulas(seed, tmp_path):
     rng = np.random.default_rng([seed, 1803])
