@@ -5,9 +5,9 @@ from dataclasses import fields
 import pytest
 from random_groups import alone, random_plan
 
-from fused_walk import walk_fused
 from tilewright.cost import fused_cost
 from tilewright.cost.dense.single import single_cost
+from tilewright.cost.reference import walk_fused
 from tilewright.mapping import FusedMapping, FusedNode, FusedTree, operations_of
 
 EXACT = ("macs", "steady_cycles", "ramp_cycles", "counts", "cycles", "bottleneck", "held")

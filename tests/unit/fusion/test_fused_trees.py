@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from fused_walk import walk_fused
 from tilewright.allocation import (
     SOLVERS,
     PlanSearch,
@@ -20,6 +19,7 @@ from tilewright.allocation import (
 )
 from tilewright.base import InputError
 from tilewright.cost import fused_cost
+from tilewright.cost.reference import walk_fused
 from tilewright.fusion.trees import (
     FusionPlan,
     GroupLimits,

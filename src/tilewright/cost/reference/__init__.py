@@ -10,6 +10,7 @@ from tilewright.cost.reference.conventions import (
     TIMELOOP,
     Conventions,
 )
+from tilewright.cost.reference.fused import walk_fused
 from tilewright.cost.reference.parting import Parting, partings
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay, replay_size
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
@@ -35,4 +36,5 @@ __all__ = [
     "replay_size",
     "run_length_words",
     "walk",
+    "walk_fused",
 ]
