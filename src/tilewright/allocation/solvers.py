@@ -31,7 +31,7 @@ RULES: dict[str, Rule] = {
 """Heuristics, those of the literature first."""
 EXTRA = "cp-sat"
 LARGE, MOST_CELLS = 500, 200_000
-"""Steps beyond which `exact` begins from `online` alone (other rules take up to minutes then), and places of tensors over
+"""Steps beyond which `exact` begins from `online` alone (other rules may take minutes then), and places of tensors over
 time beyond which it leaves out the integer program."""
 MOST_CUTS = 50
 """Residencies without addresses that are cut off before it ends with a gap."""
