@@ -32,6 +32,7 @@ def train_agent(name: str, environment: Any, seed: int, going: Callable[[], bool
     ``name`` is that of a class of Stable-Baselines3, or of its contributions, in small letters; the environment is one
     of Gymnasium, or `EpisodeBatch`.
     """
+    import gymnasium  # noqa: PLC0415
     import sb3_contrib  # noqa: PLC0415 - loads PyTorch
     import stable_baselines3  # noqa: PLC0415
     from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415
@@ -43,7 +44,7 @@ def train_agent(name: str, environment: Any, seed: int, going: Callable[[], bool
             return going()
 
     library = sb3_contrib if name == "trpo" else stable_baselines3
-    made = _vectorised(environment) if hasattr(environment, "count") else environment
+    made = environment if isinstance(environment, gymnasium.Env) else _vectorised(environment)
     with one_thread():
         agent = getattr(library, name.upper())("MlpPolicy", made, seed=seed, device="cpu", **settings)
         agent.learn(steps, callback=Until())

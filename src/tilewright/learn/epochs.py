@@ -88,6 +88,25 @@ class Lesson(Protocol):
         """Return the mean loss of the rows that are not learnt from."""
 
 
+class EpochRun(Protocol):
+    """A training under way, epoch by epoch."""
+
+    curve: list[Epoch]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to learn."""
+
+    def epoch(self, began: float) -> None:
+        """Go on by one epoch, which is added to the curve; it began at so many seconds of `time.perf_counter`."""
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a later run needs to go on."""
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Undo `state`."""
+
+
 @dataclass(frozen=True)
 class TrainingWatch:
     """How training is conducted; the network does not depend on it.
@@ -129,10 +148,19 @@ def train_epochs(lesson: Lesson, options: TrainingOptions, watch: TrainingWatch)
     With a checkpoint each epoch is kept, and training goes on from the last one, bit for bit.
     """
     run = _Training(lesson, options, watch.threads)
+    run_epochs(run, options.epochs, watch)
+    with torch.no_grad():
+        for parameter, kept in zip(lesson.parameters, run.kept, strict=True):
+            parameter.copy_(kept)
+    return run.curve
+
+
+def run_epochs(run: EpochRun, epochs: int, watch: TrainingWatch) -> None:
+    """Go on with a training until it has so many epochs, is done, or is stopped; with a checkpoint keep each."""
     if watch.checkpoint is not None:
         run.restore(read_state(watch.checkpoint, CHECKPOINT, watch.mark))
     began = time.perf_counter() - (run.curve[-1].seconds if run.curve else 0.0)
-    while len(run.curve) < options.epochs:
+    while len(run.curve) < epochs and not run.ended:
         run.epoch(began)
         if watch.checkpoint is not None:
             write_state(watch.checkpoint, CHECKPOINT, watch.mark, run.state())
@@ -140,14 +168,12 @@ def train_epochs(lesson: Lesson, options: TrainingOptions, watch: TrainingWatch)
             watch.progress(run.curve[-1])
         if watch.stop is not None and watch.stop.is_set():
             break
-    with torch.no_grad():
-        for parameter, kept in zip(lesson.parameters, run.kept, strict=True):
-            parameter.copy_(kept)
-    return run.curve
 
 
 class _Training:
     """One training under way."""
+
+    ended = False
 
     def __init__(self, lesson: Lesson, options: TrainingOptions, threads: int) -> None:
         self.lesson, self.options, self.threads = lesson, options, min(threads, HALVES)

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from tilewright.learn.classifier import KIND, UNKNOWN, Classifier, TrainedClassifier, Whole, calibrated, checked
-from tilewright.learn.epochs import CHECKPOINT, Epoch, TrainingOptions, TrainingWatch
-from tilewright.learn.files import read_arrays, read_state, write_arrays, write_state
+from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch, run_epochs
+from tilewright.learn.files import read_arrays, write_arrays
 from tilewright.learn.regressor import Floats
 from tilewright.learn.threads import one_thread
 
@@ -125,7 +125,7 @@ def train_terms(figures: Amounts, numbers: Whole, amounts: Amounts, options: Tra
     shown, unseen = ([torch.from_numpy(each[rows]) for each in (numbers, amounts)] for rows in (learnt, held))
     run = _Training(shown, unseen, torch.from_numpy(figures), options.seed)
     with one_thread(), torch.no_grad():
-        run.train(options.epochs, watch or TrainingWatch())
+        run_epochs(run, options.epochs, watch or TrainingWatch())
     return calibrated(run.network, tuple(run.curve), numbers[held],
                       lambda told: amounts[held, told] == amounts[held].min(axis=1))
 
@@ -139,27 +139,22 @@ class _Training:
         self.seen = [figures[self.numbers[:, axis]] for axis in range(AXES)]
         classes, terms = self.amounts.shape[1], (TERMS,) * AXES
         self.network = TermNetwork(figures, figures.new_zeros(classes, AXES, TERMS, figures.shape[1]),
-                             figures.new_zeros(classes, *terms))
+                                   figures.new_zeros(classes, *terms))
         self.losses, self.curve = torch.full((classes,), torch.inf, dtype=figures.dtype), list[Epoch]()
 
-    def train(self, epochs: int, watch: TrainingWatch) -> None:
-        """Begin anew with each class until all are learnt, or so often."""
-        if watch.checkpoint is not None:
-            self.restore(read_state(watch.checkpoint, CHECKPOINT, watch.mark))
-        began = time.perf_counter() - (self.curve[-1].seconds if self.curve else 0.0)
-        while len(self.curve) < epochs and bool((self.losses >= CLOSE**2).any()):
-            for one in torch.nonzero(self.losses >= CLOSE**2)[:, 0].tolist():
-                self.begin(one)
-            numbers, amounts = self.held
-            apart = (self.network.amounts(numbers) / amounts - 1).clamp(max=1)
-            self.curve.append(Epoch(len(self.curve) + 1, float(self.losses.mean()), float(apart.square().mean()),
-                                    time.perf_counter() - began))
-            if watch.checkpoint is not None:
-                write_state(watch.checkpoint, CHECKPOINT, watch.mark, self.state())
-            if watch.progress is not None:
-                watch.progress(self.curve[-1])
-            if watch.stop is not None and watch.stop.is_set():
-                break
+    @property
+    def ended(self) -> bool:
+        """Whether all classes are learnt."""
+        return bool((self.losses < CLOSE**2).all())
+
+    def epoch(self, began: float) -> None:
+        """Begin anew with each class that is not learnt."""
+        for one in torch.nonzero(self.losses >= CLOSE**2)[:, 0].tolist():
+            self.begin(one)
+        numbers, amounts = self.held
+        apart = (self.network.amounts(numbers) / amounts - 1).clamp(max=1)
+        self.curve.append(Epoch(len(self.curve) + 1, float(self.losses.mean()), float(apart.square().mean()),
+                                time.perf_counter() - began))
 
     def begin(self, one: int) -> None:
         """Descend from fresh weights of a class, and keep what this comes to where it is the best yet.
