@@ -18,6 +18,7 @@ from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.studying import study_runner
+from tilewright.api.tasks import texts_of
 from tilewright.base import InputError, digest, write_whole
 from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, Trial, allocate
 from tilewright.hardware import Accelerator, dump_accelerator
@@ -178,7 +179,7 @@ def _refuse(asked: DesignOptions) -> None:
 
 def styles_of(given: str | Iterable[str]) -> list[str]:
     """Return the styles that are named, one by one or in one text with commas."""
-    names = [part.strip() for part in (given.split(",") if isinstance(given, str) else given)]
+    names = list(texts_of(given))
     if len(set(names)) < len(names):
         raise InputError("--styles", "must be named once each", ", ".join(names))
     return names or ["nvdla"]

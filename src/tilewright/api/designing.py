@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
-from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget
+from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget, texts_of
 from tilewright.base import InputError
 from tilewright.codesign import (
     DESIGNERS,
@@ -244,14 +244,14 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
         **vars(asked), "budget": budget_text(budget), "front": front,
         "networks": [name_of(one) + (f"{SIGN}{weight:g}" if weight != 1 else "") for one, weight in given],
         "arch": name_of(asked.arch.accelerator if isinstance(asked.arch, DesignSpace) else asked.arch),
-        "fix": _texts(asked.fix), "within": ",".join(map(str, _texts(asked.within))),
-        "styles": ",".join(_texts(asked.styles))})
+        "fix": texts_of(asked.fix), "within": ",".join(map(str, texts_of(asked.within))),
+        "styles": ",".join(texts_of(asked.styles))})
     if asked.deployment is not None:
         if len(given) != 1 or given[0][1] != 1:
             raise InputError("networks", "must be one, without a weight, with --deployment", command.split(" --")[0])
         return allocated(asked, graphs[0], budget, command)
     if asked.styles:
-        raise InputError("--styles", "must come with --deployment", ",".join(_texts(asked.styles)))
+        raise InputError("--styles", "must come with --deployment", ",".join(texts_of(asked.styles)))
     DESIGNERS.get(asked.method)
     problem = _problem(asked, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
     if front and (asked.per_layer or problem.space.optional):
@@ -300,16 +300,10 @@ def _weight(weight: str | float, given: str) -> float:
     return found
 
 
-def _texts(given: str | Iterable[object] | None) -> tuple[str, ...]:
-    """Return texts that were given one by one, or in one with commas."""
-    parts = given.split(",") if isinstance(given, str) else list(given or ())
-    return tuple(str(part).strip() for part in parts)
-
-
 def _fixed(asked: DesignOptions) -> tuple[str | None, bool]:
     """Return the dataflow that mappings follow, if any, and whether the machine is as it is."""
     found: dict[str, str] = {}
-    for part in _texts(asked.fix):
+    for part in texts_of(asked.fix):
         name, sign, flow = part.partition("=")
         if name not in ("mapping", "hardware") or (name == "mapping") != bool(sign) or name in found:
             raise InputError("fix", "must be mapping=DATAFLOW or hardware, each once", part,

@@ -18,7 +18,7 @@ from tilewright.api.places import ready_place
 from tilewright.api.recommend_options import RecommendOptions
 from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
-from tilewright.api.tasks import check_seed
+from tilewright.api.tasks import check_seed, texts_of
 from tilewright.base import InputError, require_extra
 from tilewright.cost import (
     RECONFIGURABLE_ARRAYS,
@@ -187,7 +187,7 @@ def recommend(asked: RecommendOptions) -> Recommendation | Run:
         raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")
     array = find_array(asked.arch)
     array = array if asked.power is None else replace(array, power_w=asked.power)
-    choices = Choices(array, asked.space, objective=asked.objective, ties=_words(asked.ties))
+    choices = Choices(array, asked.space, objective=asked.objective, ties=texts_of(asked.ties or TIE_RULE))
     fallback = Fallback(asked.top, asked.within)
     if array.power_w is not None or asked.objective != "latency":
         array_energy(array)
@@ -214,10 +214,6 @@ def find_array(name: str) -> ReconfigurableArray:
     if name.isascii() and name.isdecimal() and name not in RECONFIGURABLE_ARRAYS:
         return ReconfigurableArray(int(name), name=name)
     return reconfigurable_array(name)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",")) if text else TIE_RULE
 
 
 def _products(graph: Graph) -> tuple[list[tuple[UniqueOperator, SystolicProduct]], tuple[tuple[str, str], ...]]:
@@ -307,7 +303,7 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     require_extra("learn", TRAIN, "PyTorch")
     from tilewright.learn import TrainingWatch  # noqa: PLC0415  (PyTorch loads late)
 
-    choices, place = Choices(find_array(arch), space, ties=_words(ties)), ready_place(Path(file))
+    choices, place = Choices(find_array(arch), space, ties=texts_of(ties or TIE_RULE)), ready_place(Path(file))
     watch = TrainingWatch(progress, stop, None if checkpoint is None else Path(checkpoint), threads=threads,
                           device=device)
     check_seed(seed)
@@ -321,16 +317,16 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     training = time.perf_counter() - began - labelling
     told = done.recommender
     fixed = best_fixed(choices, learnt)
+    alone, judged = told.tried(unseen)
     scores = (score(f"always {choices.configurations[fixed]}", choices, unseen, np.full(len(unseen.products), fixed)),
-              told.judged(unseen), told.judged(unseen, Fallback()))
+              judged, told.judged(unseen, Fallback()))
     told.save(place)
-    alone = told.advise(unseen.products).classes
-    more = regrets(choices, unseen, alone)
+    more = regrets(choices, unseen, alone.classes)
     beyond = tuple((10.0**power, float((more >= 10.0**power).mean())) for power in np.linspace(-6, 1, 57).tolist())
     return RecommenderTraining(
         place, choices.array.name, space, network, sampler, len(known.products), len(known.live),
         len(choices.configurations), float((known.equals > 1).mean()), labelling, training, done.curve, scores,
-        done.calibration_error, told.classifier.size, confusions(choices, unseen, alone), beyond)
+        done.calibration_error, told.classifier.size, confusions(choices, unseen, alone.classes, more), beyond)
 
 
 def _labels(choices: Choices, drawn: Drawn, place: Path | None,

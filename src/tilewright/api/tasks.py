@@ -203,3 +203,9 @@ def warm_up(task: NetworkTask) -> None:
         tried = tries(budget=WARM_UP_SAMPLES, start=Start.of(tried.mapping, tried.operator))
     if tried.stopped == "interrupted":
         raise KeyboardInterrupt
+
+
+def texts_of(given: str | Iterable[object] | None) -> tuple[str, ...]:
+    """Return texts that were given one by one, or in one with commas."""
+    parts = given.split(",") if isinstance(given, str) else list(given or ())
+    return tuple(str(part).strip() for part in parts)

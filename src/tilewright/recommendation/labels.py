@@ -234,9 +234,8 @@ def regrets(choices: Choices, known: LabelledProducts, classes: Whole) -> Real:
     return taken
 
 
-def confusions(choices: Choices, known: LabelledProducts, classes: Whole) -> tuple[Confusion, ...]:
-    """Return where advice takes longer than the best, what adds most cycles first."""
-    extra = regrets(choices, known, classes)
+def confusions(choices: Choices, known: LabelledProducts, classes: Whole, extra: Real) -> tuple[Confusion, ...]:
+    """Return where advice takes longer than the best by ``extra`` (`regrets`), what adds most cycles first."""
     wrong = np.flatnonzero(extra > 0)
     pairs, places = np.unique(np.stack([known.classes[wrong], classes[wrong]], axis=1), axis=0, return_inverse=True)
     sums, counts = np.bincount(places.ravel(), extra[wrong], len(pairs)), np.bincount(places.ravel(), None, len(pairs))

@@ -158,12 +158,16 @@ class Recommender:
 
     def judged(self, known: LabelledProducts, fallback: Fallback | None = None) -> Score:
         """Return how it does on labelled products, and how long it takes."""
+        return self.tried(known, fallback)[1]
+
+    def tried(self, known: LabelledProducts, fallback: Fallback | None = None) -> tuple[Told, Score]:
+        """Return what it tells of labelled products, and how that does."""
         began = time.process_time()
         told = self.advise(known.products, fallback)
         spent = time.process_time() - began
         name = str(self.about["network"]) + ("" if fallback is None else f", top {fallback.top} scored")
-        return replace(score(name, self.choices, known, told.classes), searched=float(told.searched.mean()),
-                       microseconds=1e6 * spent / len(known.products))
+        return told, replace(score(name, self.choices, known, told.classes), searched=float(told.searched.mean()),
+                             microseconds=1e6 * spent / len(known.products))
 
     def save(self, path: Path) -> None:
         """Write it with the mark of its choices."""

@@ -135,14 +135,14 @@ def test_confusions_and_regrets_are_those_of_brute_force():
     extra = np.array([brute(SMALL, product.tolist())[one] / cycles - 1 for product, one, cycles in zip(
         known.products, told, known.cycles, strict=True)])
     assert regrets(SMALL, known, told) == pytest.approx(extra)
-    found = confusions(SMALL, known, told)
+    found = confusions(SMALL, known, told, regrets(SMALL, known, told))
     for one in found:
         these = [at for at in range(60) if extra[at] > 0 and (one.label, one.told) == tuple(
             str(SMALL.configurations[each[at]]) for each in (known.classes, told))]
         assert one.share == len(these) / 60 and one.extra == pytest.approx(extra[these].mean())
     assert sum(one.share * one.extra for one in found) == pytest.approx(extra.mean())
     assert [one.share * one.extra for one in found] == sorted((one.share * one.extra for one in found), reverse=True)
-    assert confusions(SMALL, known, known.classes) == ()
+    assert confusions(SMALL, known, known.classes, regrets(SMALL, known, known.classes)) == ()
 
 
 def test_marks_tell_arrays_spaces_and_rules_apart_but_not_names():
