@@ -34,6 +34,7 @@ from tilewright.allocation import (
     reordered,
     role_bound,
     simulate,
+    solvers,
     standing_bounds,
     verify,
 )
@@ -519,3 +520,16 @@ def test_products_and_peaks_go_on_where_a_run_was_killed(tmp_path, monkeypatch, 
     whole = tw.allocate("lenet5", **asked)
     assert (whole.record.score, whole.bound) == (again.record.score, again.bound)
     assert tw.allocate("lenet5", **asked, out=tmp_path, solver="naive").record.score == whole.record.score
+
+
+def test_exact_begins_from_online_alone_where_steps_are_many(monkeypatch):
+    (asked,) = drawn(3, 1)
+
+    def begun():
+        search = PlanSearch(asked, Prices(asked, ("bytes",)))
+        SOLVERS.get("exact")(search)
+        return search.trace[0][2]
+
+    assert begun() in solvers.RULES
+    monkeypatch.setattr(solvers, "LARGE", 1)
+    assert begun() == "online"
