@@ -78,6 +78,44 @@ def test_without_a_store_nothing_is_kept(place):
         assert (len(library.entries()), len(store.runs())) == (4, 1)
 
 
+def designed(**changes):
+    return tw.design(NETWORK, "edge-s2", "area=0.03mm2", **{"budget": 80, "store": False, **changes})
+
+
+def test_designs_begin_from_what_earlier_ones_put_into_the_library(place):
+    plain = designed()
+    assert designed(warm_start="library").result.history[0].score == plain.result.history[0].score  # there is none yet
+    better = designed(budget=1200, seed=5, store=True)
+    with Library(place) as library:
+        assert {(one.layer, one.mapper, one.run_id) for one in library.entries()} == {
+            (layer.name, "design auto", better.runs[0].record.id) for layer in LAYERS}
+    assert better.score < plain.score
+    assert designed().score == plain.score  # the library is begun from only where that is asked for
+    for seed in range(3):
+        begun_from = designed(seed=seed, warm_start="library")
+        assert begun_from.score <= better.score
+        assert begun_from.result.history[0].score < plain.result.history[0].score
+    assert begun_from.runs[0].record.request.warm_start == "library"
+
+
+def test_designs_go_on_from_what_they_began_from_whatever_the_library_holds_by_then(place, tmp_path):
+    designed(budget=300, seed=5, store=True)
+    first = designed(warm_start="library", out=tmp_path / "out")
+    designed(budget=3000, seed=6, store=True)
+    again = designed(warm_start="library", out=tmp_path / "out")
+    assert (again.score, again.result.history[0].score) == (first.score, first.result.history[0].score)
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"warm_start": "similar"}, "warm_start: must be off or library"),
+    ({"warm_start": "library", "method": "grid"}, "must be off unless the method is auto"),
+    ({"warm_start": "library", "deployment": "pipelined"}, "must be left out with --deployment"),
+])
+def test_designs_refuse_other_beginnings(changes, message):
+    with pytest.raises(InputError, match=message):
+        designed(**changes)
+
+
 def test_by_default_the_library_decides_nothing():
     first = mapped()
     assert found(mapped(again=True)) == found(first) == found(mapped(store=False))

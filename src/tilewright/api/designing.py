@@ -26,6 +26,7 @@ from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
 from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget, texts_of
+from tilewright.api.warm import Warmth, warmth
 from tilewright.base import InputError
 from tilewright.codesign import (
     DESIGNERS,
@@ -43,8 +44,8 @@ from tilewright.cost import kept_bounds
 from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.jobs import interruptible
 from tilewright.mapping import DATAFLOWS, precise_graph
-from tilewright.search import METRICS, read_front
-from tilewright.store import LayerRecord, RequestRecord, RunRecord, layer_record, new_run
+from tilewright.search import METRICS, Objective, read_front
+from tilewright.store import LayerRecord, Provenance, RequestRecord, RunRecord, layer_record, new_run
 from tilewright.workload import Graph, UniqueOperator, unique_operators
 
 SIGN = "*"
@@ -259,6 +260,7 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     if not problem.space.optional:
         problem.budget.check(areas=any(METRICS[name].area for name in front))
     ready_cache()
+    warm = _warm(asked, problem)
     with study_runner(asked, "design") as runner, interruptible(runner.stop):
         if budget.seconds is not None:  # no run should lose time to loading (or compiling) the engine
             least = min(problem.layers, key=lambda layer: layer.macs)
@@ -266,7 +268,8 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
                       samples=1)
         terms: dict[str, Any] = {
             "method": asked.method, "samples": budget.samples, "seconds": budget.seconds, "seed": asked.seed,
-            "runner": runner, "options": asked.options, "told": asked.told}
+            "runner": runner, "options": asked.options, "told": asked.told,
+            "known": warm.known}
         if asked.per_layer:
             found = design_each(problem, **terms)
         else:
@@ -274,9 +277,34 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
         runs = () if any(one.best is None for one in found) else tuple(
             kept_run(record, asked.store) for record in _as_runs(found, graphs, replace(
                 _request(asked, problem), front=front, command=command)))
+        _keep_mappings(found, runs, warm)
     networks = tuple((graph.name, weight) for graph, (_, weight) in zip(graphs, given, strict=True))
     return LayersRun(found, runs, networks, command) if asked.per_layer else DesignRun(
         found[0], runs, networks, front, command)
+
+
+def _warm(asked: DesignOptions, problem: DesignProblem) -> Warmth:
+    """Return what layers begin from; with a folder, what was read from the library stays there."""
+    if asked.warm_start not in ("off", "library"):
+        raise InputError("warm_start", "must be off or library", asked.warm_start)
+    if asked.warm_start != "off" and asked.method != "auto":
+        raise InputError("warm_start", "must be off unless the method is auto", asked.warm_start)
+    spaces = {layer.name: problem.map_space(at, problem.widest) for at, layer in enumerate(problem.layers)}
+    folder = None if asked.out is None else Path(asked.out) / f"library-{problem.identity[:12]}"
+    return warmth(asked.warm_start, asked.store, spaces, Objective.parse(problem.objective.split("-")[0]), folder)
+
+
+def _keep_mappings(found: Sequence[Designed], runs: Sequence[Run], warm: Warmth) -> None:
+    """Put the mappings of designs into the library."""
+    for one in found if runs else ():
+        assert one.best is not None
+        goal = one.problem.objective.split("-")[0]
+        for at, layer in enumerate(one.layers.values()):
+            space = one.problem.map_space(at, one.machine, int(one.best.nests(at).kept[0]))
+            score = METRICS[goal].of(layer.cost.latency_cycles, layer.cost.energy_pj, 0.0, one.machine.frequency_mhz)
+            warm.put(space, goal, (layer.mapping, layer.cost, float(score)), Provenance(
+                runs[0].record.network.name, runs[0].record.id, f"design {one.method}", str(one.seed), one.samples))
+    warm.end()
 
 
 def _weighted(networks: Network | Sequence[Network] | Mapping[Network, float]) -> list[tuple[Network, float]]:
@@ -358,7 +386,7 @@ def _request(asked: DesignOptions, problem: DesignProblem) -> RequestRecord:
         objective=problem.objective, mapper=f"design {asked.method}", seed=asked.seed, tiling=problem.tiling,
         constraints=tuple(f"{limit.what}<={limit.most:g}" for limit in problem.limits),
         options=dict(asked.options or {}), dataflow=_fixed(asked)[0] or "",
-        vector="included" if _counted(asked) else "free")
+        warm_start=asked.warm_start, vector="included" if _counted(asked) else "free")
 
 
 def _as_runs(found: Sequence[Designed], graphs: Sequence[Graph], request: RequestRecord) -> Iterator[RunRecord]:

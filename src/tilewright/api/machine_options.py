@@ -14,6 +14,7 @@ from tilewright.api.options import (
     NetworkOptions,
     OnLayer,
     OnMachine,
+    RunOptions,
     Scalar,
     SearchOptions,
     SpaceOptions,
@@ -82,6 +83,8 @@ class DesignOptions(KeptOptions):
         of ``latency``, ``energy``, ``edp``, ``pace``.
     samples
         The same as ``budget``, as a number alone.
+    warm_start
+        ``library``: ``auto`` begins from the mappings that the store knows of the layers, and of layers like them.
     fix
         ``mapping=DATAFLOW``: only mappings that follow it. ``hardware``: the machine as its file has it.
     """
@@ -112,6 +115,9 @@ class DesignOptions(KeptOptions):
         "Mappings of a layer scored in all (40000, 40k), time (10s), or both (40k,10s). Only a number of mappings "
         "repeats exactly. Default: 40000; with --deployment 5000 allocations of all layers."))
     seed: int = again(SearchOptions, "seed", 0)
+    warm_start: str = again(RunOptions, "warm_start", "off", (
+        "What auto begins from: off; library, mappings that the store knows of the layers and of layers like them "
+        "(then results depend on it)."), choices=("off", "library"))
     fix: str | Iterable[str] = option((), "--fix", kind="texts", metavar="mapping=DATAFLOW|hardware", says=(
         "Search only machines (mappings follow a dataflow; see: tilewright list dataflows), or only mappings (the "
         "machine is as its file has it). Repeatable."))

@@ -9,7 +9,8 @@ from pathlib import Path
 import tilewright.store
 from tilewright.api.places import ready_place
 from tilewright.base import InputError, write_whole
-from tilewright.mapping import MapSpace
+from tilewright.cost import Cost
+from tilewright.mapping import Mapping, MapSpace
 from tilewright.search import (
     NEIGHBOURS,
     WARM_STARTS,
@@ -62,13 +63,19 @@ class Warmth:
 
     def keep(self, space: MapSpace, result: SearchResult, network: str, run_id: str) -> None:
         """Put the best mapping of a search into the library, where it is to be kept and meets the constraints."""
-        if self.shelf is None or not self.keeps or result.mapping is None or not result.feasible:
+        if result.mapping is None or not result.feasible:
             return
-        cost = result.cost
-        assert cost is not None
-        self.shelf.add(tilewright.store.entry(space, result.objective, result.mapping, (
-            result.score, int(cost.latency_cycles), float(cost.energy_pj)), tilewright.store.Provenance(
-                network, run_id, result.mapper, str(result.seed), result.samples)))
+        assert result.cost is not None
+        self.put(space, result.objective, (result.mapping, result.cost, result.score), tilewright.store.Provenance(
+            network, run_id, result.mapper, str(result.seed), result.samples))
+
+    def put(self, space: MapSpace, objective: str, found: tuple[Mapping, Cost, float],
+            provenance: "tilewright.store.Provenance") -> None:
+        """Put the best mapping of a space, its cost and its score into the library, where it is to be kept."""
+        if self.shelf is not None and self.keeps:
+            mapping, cost, score = found
+            self.shelf.add(tilewright.store.entry(space, objective, mapping, (
+                score, int(cost.latency_cycles), float(cost.energy_pj)), provenance))
 
     def end(self) -> LibraryUse:
         """Let go of the library; say what became of it."""

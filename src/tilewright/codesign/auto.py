@@ -9,6 +9,7 @@ from tilewright.codesign.breeding import Breeder, taken
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
+from tilewright.codesign.problem import Nests
 from tilewright.codesign.screening import (
     HardwareBoxes,
     Places,
@@ -19,7 +20,7 @@ from tilewright.codesign.screening import (
 )
 from tilewright.codesign.session import Candidate, Session
 from tilewright.hardware import Number
-from tilewright.search import MapperOptions, Options, first_of_front, read_options
+from tilewright.search import MOST_STARTS, MapperOptions, Options, first_of_front, read_options
 
 Machine = Mapping[Number, float]
 SPLITS = 24
@@ -91,6 +92,7 @@ class Auto:
         self.shares = np.full(layers, 1.0 / layers)
         targets = self._first_machines()
         self._lead(targets[0])
+        self._begin(targets)
         for _ in range(FIRST_BREEDS):
             if not session.over:
                 self._breed(targets)
@@ -140,6 +142,33 @@ class Auto:
         roomy = np.log(np.column_stack(list(values.values()))).sum(axis=1)
         chosen = dict.fromkeys(int(np.where(bounds <= bounds.min() * near, roomy, -np.inf).argmax()) for near in NEAR)
         return [_row(values, at) for at in chosen]
+
+    def _begin(self, machines: list[Machine]) -> None:
+        """Pool the mappings to begin from, as they fit some machines and the roomiest; add the one that they need."""
+        session, problem = self.session, self.problem
+        if not session.known:
+            return
+        most = int(min(session.left / (2 * len(problem.layers) * (len(machines) + 1)), MOST_STARTS))
+        ranges = problem.space.ranges
+        roomy = {**machines[0], **{key: ranges[key].high for key in self.pooling.needed}}
+        needing: list[Nests] = []
+        for machine in (*machines, roomy):
+            made, found = problem.machine(machine), dict[int, MappingPool]()
+            prices = self.pooling.prices({key: np.array([value]) for key, value in machine.items()})
+            for layer, operator in enumerate(problem.layers):
+                nests = problem.begun(layer, made, session.known.get(operator.name, ()))[:most]
+                session.spent += len(nests)
+                if nests:
+                    found[layer] = self.pooling.pool(layer, Nests.joined(nests), made, prices)
+                    needing += nests[:1] if machine is roomy else []
+            if found:
+                self._pool(found, machine)
+        if self.pools:
+            if len(needing) == len(problem.layers):
+                machines.append({**machines[0], **{key: float(row[0]) for key, row in problem.needed(needing).items()}})
+            self._move(machines)
+            if session.best is not None:
+                machines[:] = self._targets()
 
     def _lead(self, machine: Machine) -> None:
         """Look which kept sets promise most on a machine, where energy counts: bounds on latency tell few apart."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, isfinite
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Observer, Runner, Standing
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import smallest_mapping, violations
-from tilewright.search import METRICS, Options, first_of_front, read_front
+from tilewright.search import METRICS, Options, Source, first_of_front, read_front
 
 FEWEST = 64
 """Samples of each layer that a share of a front's search has at least."""
@@ -119,7 +120,7 @@ class Designed:
         """By which share the score can be above the best of any design within the limits; None where nothing is."""
         return self.score / self.bound - 1.0 if isfinite(self.score) and self.bound > 0 else None
 
-    @property
+    @cached_property
     def layers(self) -> dict[str, DesignedLayer]:
         """The layers by name, with their mappings and costs on the machine."""
         machine, found = self.machine, {}
@@ -192,7 +193,8 @@ def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: floa
 
 def design(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,  # noqa: PLR0913
            seconds: float | None = None, seed: int = 0, runner: Runner | None = None,
-           options: Options | None = None, told: Observer | None = None, proof: int = PROOF_ROUNDS) -> Designed:
+           options: Options | None = None, told: Observer | None = None, proof: int = PROOF_ROUNDS,
+           known: Mapping[str, Sequence[Source]] | None = None) -> Designed:
     """Find a machine within a budget, and the mapping of every layer.
 
     The same seed and samples give the same design on any number of workers. What ``runner`` keeps is taken over by a
@@ -206,6 +208,8 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
         Told how far it is, in samples (in seconds where only they are limited).
     proof
         Rounds of splitting for the bound of methods that bound nothing themselves.
+    known
+        Mappings that ``auto`` begins from, by the name of the layer.
 
     Raises
     ------
@@ -216,7 +220,7 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
         raise InputError("samples", f"must be at least one for each of the {len(problem.layers)} layers", samples)
     make = DESIGNERS.get(method)
     problem.budget.check(problem.objective.endswith("area"))
-    session = Session(problem, samples, seconds, seed, runner or Runner())
+    session = Session(problem, samples, seconds, seed, runner or Runner(), known)
     designer = make(session, options or {})
     for _ in designer.steps():
         if told is not None:

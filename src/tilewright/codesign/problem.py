@@ -24,7 +24,7 @@ from tilewright.mapping import (
     tile_bytes,
     tile_fits,
 )
-from tilewright.search import METRICS
+from tilewright.search import METRICS, Source, Start
 from tilewright.workload import Graph, Operator, Tensor, UniqueOperator
 
 Made = TypeVar("Made")
@@ -222,6 +222,20 @@ class DesignProblem:
         operator, kept = self.layers[layer], self.kept[layer]
         ruled = replace(self._ruled(operator, machine), keeps=kept.keeps(kept.passed(number)))
         return MapSpace(operator, machine, self.tiling, ruled)
+
+    def begun(self, layer: int, machine: Accelerator, known: Sequence[Source]) -> list["Nests"]:
+        """Return mappings of a layer to begin from, each by itself, as they fit a machine.
+
+        Mappings of machines with more levels or fewer are left out.
+        """
+        found = []
+        for source in known:
+            if len(source.mapping.levels) == len(machine.levels):
+                number = self.holding(layer, machine, self.kept[layer].number_of(source.mapping))
+                batch = Start((source,)).batch(self.map_space(layer, machine, number)).relaid(
+                    self.layout(layer, number))
+                found += [Nests.of(batch.take(slice(at, at + 1)), number) for at in range(len(batch))]
+        return found
 
     def drawn_set(self, layer: int, known: Sequence[Sequence[int]], rng: np.random.Generator,
                   leading: Sequence[int] = (), *, anew: bool = True) -> int:

@@ -13,7 +13,7 @@ from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, Nest
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job, Runner, Spending
 from tilewright.mapping import MappingBatch
-from tilewright.search import Options, Watch, first_of_front, search
+from tilewright.search import Options, Source, Watch, first_of_front, search
 
 POPULATION, CLIMB = 8, 200
 """Options of ``auto`` where it has few samples for each layer of each of many machines."""
@@ -113,11 +113,14 @@ class Session(Spending):
     ----------
     runner
         Does the searches; what it keeps is taken over by a later run, which so comes to the same end.
+    known
+        Mappings to begin from, by the name of the layer.
     """
 
-    def __init__(self, problem: DesignProblem, samples: int | None, seconds: float | None, seed: int,
-                 runner: Runner) -> None:
+    def __init__(self, problem: DesignProblem, samples: int | None, seconds: float | None, seed: int,  # noqa: PLR0913, PLR0917
+                 runner: Runner, known: Mapping[str, Sequence[Source]] | None = None) -> None:
         super().__init__(samples, seconds, runner.stop)
+        self.known = known or {}
         self.problem, self.seed, self.runner = problem, seed, runner
         self.best: Candidate | None = None
         self.history, self.tried = list[DesignStep](), list[Candidate]()

@@ -38,7 +38,7 @@ from tilewright.search.records import (
 )
 from tilewright.search.run import Watch, search
 from tilewright.search.scoring import CostModel
-from tilewright.search.start import Origin, Source, Start
+from tilewright.search.start import MOST_STARTS, Origin, Source, Start
 from tilewright.search.sweep import PAPER, Densities, Sweep, SweptCosts, SweptModel
 from tilewright.search.vectors import VectorSpace
 from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart, beginnings, rounds
@@ -46,6 +46,7 @@ from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart
 __all__ = [
     "MAPPERS",
     "METRICS",
+    "MOST_STARTS",
     "NEIGHBOURS",
     "PAPER",
     "WARM_STARTS",
