@@ -169,7 +169,8 @@ def _refuse(asked: DesignOptions) -> None:
     """Refuse what an allocation has no use for."""
     for name, mend in (("front", "Ask for one objective"), ("fix", "Name --styles, which fix the mappings"),
                        ("tiling", "Name --styles, which fix the mappings"),
-                       ("per_layer", "Layers have machines of their own"), ("options", "Methods here have none"), ("warm_start", "Methods here begin afresh")):
+                       ("per_layer", "Layers have machines of their own"), ("options", "Methods here have none"),
+                       ("warm_start", "Methods here begin afresh")):
         if getattr(asked, name) and getattr(asked, name) != "off":
             flag = f"--{name.removesuffix('s').replace('_', '-')}"
             raise InputError(flag, "must be left out with --deployment", str(getattr(asked, name)), mend)
