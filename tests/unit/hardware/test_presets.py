@@ -30,7 +30,7 @@ MULTIPLIERS = {
     "eyeriss": 168, "simba-like": 1024, "nvdla-like": 2048, "shidiannao-like": 64, "tpu-like": 65536,
     "edge-s1": 168, "edge-s2": 168, "edge-s3": 168, "cloud-s1": 65536, "cloud-s2": 65536, "cloud-s3": 65536,
     "accel-a": 256, "accel-b": 1024, "accel-b-sparse": 1024, "flexion": 1024, "confuciux": 128, "magma-core": 2048,
-    "dnnfuser": 1024,
+    "dnnfuser": 1024, "eyeriss-v2-like": 384,
     "flat-edge": 1024, "flat-cloud": 65536,
 }
 
@@ -53,7 +53,7 @@ def test_preset_is_sane(name):
     assert machine.compute.energy_pj_per_mac > 0
     assert machine.memories[0].capacity_bytes is None
     assert set(machine.memories[0].keeps) == {"inputs", "weights", "outputs"}
-    assert 1 <= len(machine.fanouts) <= 2
+    assert 1 <= len(machine.fanouts) <= 3
     for memory in machine.memories:
         ports = memory.bandwidth
         assert ports.shared or (ports.read and ports.write) or name in UNLIMITED, memory.name
@@ -171,7 +171,7 @@ def test_the_sparse_accel_b_is_that_of_the_release():
 
 
 def test_unknown_names_suggest_near_ones(tmp_path):
-    with pytest.raises(InputError, match=r"must be a known accelerator; Got 'eyeris'; Did you mean eyeriss\?"):
+    with pytest.raises(InputError, match=r"Got 'eyeris'; Did you mean eyeriss, eyeriss-v2-like\?"):
         find_accelerator("eyeris")
     with pytest.raises(InputError, match="must be an existing file"):
         find_accelerator("nowhere.yaml")
