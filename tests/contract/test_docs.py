@@ -68,6 +68,7 @@ def run_python(text, page):
         exec(compile(text, page, "exec"), {"__name__": "__main__"})
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -112,6 +113,10 @@ def test_the_readme_gives_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for mark in ("job", "tests"):
         assert re.search(rf"^<!-- {mark} -->\n```sh\npython3 -m venv [^\n]+\n```$", text, re.MULTILINE)
+
+
+def test_what_is_left_out_by_default_is_a_step_of_its_own():
+    assert re.search(r"^\S+/pytest .*-m documents tests/contract/test_docs.py$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
 
 
 def test_numbers_of_the_readme_are_so():
