@@ -9,6 +9,7 @@ the steps until its next use. What a later step touches stays until then or unti
 from collections.abc import Iterator
 from itertools import pairwise
 from math import lcm
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tilewright.allocation.flow import Shares
 from tilewright.allocation.problem import ResidencyProblem, packed
 from tilewright.allocation.stays import AWAY, Prices, Stay
-from tilewright.base import kept
+from tilewright.base import kept, part_options
 
 FAR = (0.0, 0.02, 0.1, 0.5)
 """Shares of the steps; what is used again later than that is laid at the upper end of a scratchpad."""
@@ -27,9 +28,12 @@ LEAST_SHARE = 0.001
 """What a guide adds to all shares, so that what leaves in it has an order, too."""
 MOST_FORCED = 40
 """Steps for which places are sought by size before it is given up."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Functions that only compiled functions call.
+_part = njit(**_OPTIONS, **part_options())
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def _remove(lows, owners, counts, pad, tensor):
     count = counts[pad]
     at = 0
@@ -40,7 +44,7 @@ def _remove(lows, owners, counts, pad, tensor):
     counts[pad] = count - 1
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def _insert(lows, owners, counts, pad, tensor, low):
     at = counts[pad]
     while at and lows[pad, at - 1] > low:
@@ -50,7 +54,7 @@ def _insert(lows, owners, counts, pad, tensor, low):
     counts[pad] += 1
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high, grain):
     """Return the least worth of what lies in a place of ``size``, and that place, in steps of ``grain``; or -1."""
     count, best, place = counts[pad], np.inf, -1
@@ -79,7 +83,7 @@ def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high, grain):
     return best, place
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def _clear(lows, owners, counts, here, pad, low, end, rooms):
     """Let go what lies between two addresses."""
     at = 0
@@ -92,7 +96,7 @@ def _clear(lows, owners, counts, here, pad, low, end, rooms):
             at += 1
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, worth, highs, grain):
     """Place what is not there of the tensors of a step, on scratchpads whose bits ``places`` has; say if all did."""
     for touch in range(len(tensors)):
@@ -114,7 +118,7 @@ def _placed(lows, owners, counts, here, where, tensors, places, rooms, tops, wor
     return True
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def run(starts, tensors, following, allowed, rooms, tops, value, far, power, grain):
     """Return for each touch its scratchpad, its address, and whether it was there since the touch before.
 

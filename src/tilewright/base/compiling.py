@@ -36,7 +36,9 @@ def part_options() -> dict[str, Any]:
 def kept(dispatcher: F) -> F:
     """Keep on disk what Numba compiles of a function, as its ``cache=True`` does, but never load damaged files."""
     from tilewright.base.caching import CheckedCache  # noqa: PLC0415  (Numba loads late)
+    from tilewright.base.parts import WholeCompiler  # noqa: PLC0415
 
     function: Any = dispatcher
+    function._compiler.pipeline_class = WholeCompiler
     function._cache = CheckedCache(function.py_func)
     return dispatcher

@@ -5,10 +5,12 @@ All that is compiled stands in this file: what is kept of a kernel does not noti
 """
 # ruff: noqa: PLR0913, PLR0917, PLR0912, C901  (arrays as arguments compile fastest; one event has many parts)
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from tilewright.base import kept
+from tilewright.base import kept, part_options
 
 PROPORTIONAL, MAX_MIN, CRITICAL = 0, 1, 2
 MOST_EVENTS = 3
@@ -21,9 +23,12 @@ EDP, DEADLINES = 3, 4
 """Of the objectives those that are no figure, by their places: makespan 0, energy 1, slowdown 2."""
 WAYS = (0, 1, 2, 2, 2, 3, 4, 4)
 """How a plan is changed a little (`change`), each as often as it stands here."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Functions that only compiled functions call.
+_part = njit(**_OPTIONS, **part_options())
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def share_bandwidth(rule, bandwidth, job, need, critical, speed):
     """Write into ``speed`` ``(a)`` at what part of full speed each core runs; those with no ``job`` (-1) at 0."""
     cores = len(job)
@@ -58,7 +63,7 @@ def share_bandwidth(rule, bandwidth, job, need, critical, speed):
         left = max(left - given, 0.0)
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def run_order(core, priority, topological, starts, successors, keys, first, queue):
     """Fill ``queue`` ``(n)`` with the jobs of each core in their order, from ``first`` ``(a + 1)`` on.
 
@@ -71,7 +76,8 @@ def run_order(core, priority, topological, starts, successors, keys, first, queu
         for s in range(starts[j], starts[j + 1]):
             keys[successors[s]] = max(keys[successors[s]], keys[j])
     whole = topological[np.argsort(keys[topological], kind="mergesort")]
-    first[:] = 0
+    for a in range(len(first)):
+        first[a] = 0
     for j in range(jobs):
         first[core[j] + 1] += 1
     for a in range(len(first) - 1):
@@ -86,7 +92,7 @@ def run_order(core, priority, topological, starts, successors, keys, first, queu
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
              end, events, shares):
     """Fill ``start`` and ``end`` ``(n)`` with the times of one plan; return how many events it has.
@@ -99,8 +105,8 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
         If more happens than jobs can: each begins, ends, and is waited for once.
     """
     jobs, cores = len(core), cycles.shape[1]
-    end[:] = np.inf
-    start[:] = np.inf
+    for j in range(jobs):
+        start[j], end[j] = np.inf, np.inf
     for j in range(jobs):
         if not cycles[j, core[j], option[j]] < np.inf:
             return 0
@@ -159,13 +165,14 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
     return count
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline, alone,
             topological, starts, successors, start, end, told):
     """Fill ``told`` ``(FIGURES)`` of one plan; return which job ends last."""
     run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
              end, np.empty(0), np.empty((0, 0)))
-    told[:] = 0.0
+    for k in range(FIGURES):
+        told[k] = 0.0
     last = 0
     for j in range(len(core)):
         if end[j] > told[0]:
@@ -187,7 +194,7 @@ def measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, ob
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def run_plans(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline, alone,
               topological, starts, successors, figures):
     """Fill ``figures`` ``(b, FIGURES)``; infinite where a job does not fit its core."""
@@ -197,7 +204,7 @@ def run_plans(core, priority, option, cycles, traffic, energy, bandwidth, rule, 
                 alone, topological, starts, successors, start, end, figures[b])
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def change(core, priority, option, counts, draw, last):
     """Change a plan in one of the `WAYS`.
 
@@ -234,8 +241,15 @@ def change(core, priority, option, counts, draw, last):
         priority[j], priority[k] = priority[k], priority[j]
 
 
+@_part
+def copy(core, priority, option, into_core, into_priority, into_option):
+    """Copy a plan: slices would take several times as long to compile."""
+    for j in range(len(core)):
+        into_core[j], into_priority[j], into_option[j] = core[j], priority[j], option[j]
+
+
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def climb(core, priority, option, counts, draws, patience, cycles, traffic, energy, bandwidth, rule, objective, release,
           deadline, alone, topological, starts, successors, best_core, best_priority, best_option, scores):
     """Change a plan ``(n)`` in place, one draw ``(4)`` after the other, and keep what is no worse than ``patience``.
@@ -248,7 +262,7 @@ def climb(core, priority, option, counts, draws, patience, cycles, traffic, ener
     best, last = np.inf, 0
     for i in range(len(draws)):
         if i > 0:
-            kept_core[:], kept_priority[:], kept_option[:] = core, priority, option
+            copy(core, priority, option, kept_core, kept_priority, kept_option)
             change(core, priority, option, counts, draws[i], last)
         found = measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline,
                         alone, topological, starts, successors, start, end, told)
@@ -257,7 +271,7 @@ def climb(core, priority, option, counts, draws, patience, cycles, traffic, ener
             last = found
             if told[5] < best:
                 best = told[5]
-                best_core[:], best_priority[:], best_option[:] = core, priority, option
+                copy(core, priority, option, best_core, best_priority, best_option)
         else:
-            core[:], priority[:], option[:] = kept_core, kept_priority, kept_option
+            copy(kept_core, kept_priority, kept_option, core, priority, option)
     return best

@@ -57,7 +57,7 @@ TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "exact"}
 QUICK = [name for name in SOLVERS if name not in ("cp-sat", "milp", "lp-bound")]
 
 
-def solved(problem, solver="exact", objective=("bytes",), seconds=10.0) -> PlanSearch:
+def solved(problem, solver="exact", objective=("bytes",), seconds=60.0) -> PlanSearch:
     search = PlanSearch(problem, Prices(problem, objective), seconds)
     standing_bounds(search)
     SOLVERS.get(solver)(search)

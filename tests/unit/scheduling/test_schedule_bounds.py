@@ -36,7 +36,7 @@ def every_plan(asked):
 def test_no_plan_is_below_its_bound_however_bandwidth_is_shared():
     rng = np.random.default_rng(5)
     near = []
-    for case in range(150):
+    for case in range(60):
         asked = random_problem(rng, 4 if case % 2 else 7, objective=SCHEDULE_OBJECTIVES[case % 5])
         bound = schedule_bound(asked, seconds=1.0 if case % 3 == 0 else None).value
         plans = every_plan(asked) if asked.jobs < 5 else asked.drawn(rng, 1000)
@@ -45,7 +45,7 @@ def test_no_plan_is_below_its_bound_however_bandwidth_is_shared():
             assert found.min() >= bound
             if asked.objective == "makespan" and asked.jobs < 5:
                 near.append(bound / found.min())
-    assert len(near) > 10 and np.median(near) > 0.8
+    assert len(near) > 6 and np.median(near) > 0.8
 
 
 @pytest.mark.slow

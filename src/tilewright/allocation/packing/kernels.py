@@ -5,12 +5,12 @@ sections ``s`` (times whose live buffers are all live together at no other time)
 """
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from tilewright.base import kept
+from tilewright.base import kept, part_options
 
 OPEN, PLACED, IMPOSSIBLE = -1, 1, 0
 """What came of a search: not ended, a placement, or none there is."""
@@ -21,6 +21,9 @@ WORD = 64
 """Depths in a word of a set of them."""
 FIRST, SECOND, OWNER, FLOOR, COUNT = range(5)
 """Columns of the notes on sections."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Functions that only compiled functions call.
+_part = njit(**_OPTIONS, **part_options())
 
 
 class Instance(NamedTuple):
@@ -115,7 +118,7 @@ def search_state(instance: Instance) -> SearchState:
                        np.zeros(n, np.int64))
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def aligned(instance, address, i):
     """Return the first address from ``address`` on that a buffer may have: aligned, and all of it in one bank."""
     alignment, bank = instance.alignment[i], instance.bank
@@ -125,32 +128,53 @@ def aligned(instance, address, i):
     return place
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def near_of(instance, i):
     """Return the buffers that share a section with one."""
     return instance.near[instance.near_starts[i]:instance.near_starts[i + 1]]
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def sections_of(instance, i):
     """Return the sections that a buffer lives in."""
     return instance.covers[instance.starts[i]:instance.starts[i + 1]]
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
+def copy(row, into):
+    """Copy a row to another: a slice would compile words on shapes that differ, in several times the time."""
+    for k in range(len(row)):
+        into[k] = row[k]
+
+
+@_part
+def clear(row):
+    """Set a row to zero, or to False."""
+    for k in range(len(row)):
+        row[k] = 0
+
+
+@_part
+def mark(flags, places):
+    """Set the flags of some places."""
+    for place in places:
+        flags[place] = True
+
+
+@_part
 def unite(into, other):
     """Add one set of depths to another."""
     for word in range(len(into)):
         into[word] |= other[word]
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def members_of(instance, section):
     """Return the buffers that live in a section."""
     return instance.members[instance.member_starts[section]:instance.member_starts[section + 1]]
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def add_why(state, why, buffers, into):
     """Add to a set why those of some buffers that are not placed lie as high as they do."""
     for k in buffers:
@@ -158,7 +182,7 @@ def add_why(state, why, buffers, into):
             unite(into, why[k])
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def look_at(instance, capacity, state, depth, section):
     """Note of a section the two least ends and whose the first is, the floor, and what may come next there.
 
@@ -184,7 +208,7 @@ def look_at(instance, capacity, state, depth, section):
     state.changed[section], state.touched[section] = False, True
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def raise_one(instance, capacity, state, depth, i):
     """Raise the least position of a buffer by what must lie below it; return whether it was.
 
@@ -209,11 +233,11 @@ def raise_one(instance, capacity, state, depth, i):
     if place <= least[i]:
         return False
     least[i] = aligned(instance, place, i)
-    state.changed[sections_of(instance, i)] = True
+    mark(state.changed, sections_of(instance, i))
     return True
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def raise_positions(instance, capacity, state, depth, lowest_first):
     """Raise least positions by one another; return the buffer to place where it rests.
 
@@ -224,24 +248,26 @@ def raise_positions(instance, capacity, state, depth, lowest_first):
         for t in np.flatnonzero(state.changed):
             look_at(instance, capacity, state, depth, t)
         again = False
-        for i in np.flatnonzero(state.stale):
+        for i in range(len(state.stale)):
+            if not state.stale[i]:
+                continue
             state.stale[i] = False
             again |= not state.placed[i] and raise_one(instance, capacity, state, depth, i)
             if not state.placed[i] and least[i] + instance.size[i] > capacity:
-                state.blame[:] = state.why[depth, i]
+                copy(state.why[depth, i], state.blame)
                 return -1
         if not again or rounds + 1 >= ROUNDS:
             found = choose(instance, state, depth, lowest_first)
             if found >= 0 or not again:
                 break
     if found < 0:
-        state.blame[:] = 0
+        clear(state.blame)
         for k in range(depth):
             state.blame[k // WORD] |= np.uint64(1) << np.uint64(k % WORD)
     return found
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def choose(instance, state, depth, lowest_first):
     """Return the buffer to place where it rests; -1 where none may be.
 
@@ -268,14 +294,16 @@ def choose(instance, state, depth, lowest_first):
     return best
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def sections_hold(instance, capacity, state, depth):
     """Whether the buffers of each section that changed have room above one another, none below its least position.
 
     Where they have not, blame those from the last one on that has room below.
     """
     placed, least = state.placed, state.least[depth]
-    for t in np.flatnonzero(state.touched):
+    for t in range(len(state.touched)):
+        if not state.touched[t]:
+            continue
         state.touched[t] = False
         queue = members_of(instance, t)
         for a in range(1, len(queue)):
@@ -292,13 +320,13 @@ def sections_hold(instance, capacity, state, depth):
                 height, begin = least[x], a
             height += instance.size[x]
             if height > capacity:
-                state.blame[:] = 0
+                clear(state.blame)
                 add_why(state, state.why[depth], queue[begin:a + 1], state.blame)
                 return False
     return True
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def is_dominated(instance, state, depth):
     """Whether a buffer that is not to lie where it would rest could, whatever comes: another branch holds that."""
     rest, least = state.rest[depth], state.least[depth]
@@ -313,13 +341,13 @@ def is_dominated(instance, state, depth):
                 state.blocker[i] = k
                 break
         else:
-            state.blame[:] = state.why[depth, i]
+            copy(state.why[depth, i], state.blame)
             add_why(state, state.why[depth], near_of(instance, i), state.blame)
             return True
     return False
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def put(instance, state, i, sign):
     """Place buffer ``i`` (``sign`` 1), or take it back (-1)."""
     state.placed[i] = sign > 0
@@ -327,16 +355,19 @@ def put(instance, state, i, sign):
         state.total[t] -= sign * instance.size[i]
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def descend(instance, state, i):
     """Place a buffer where it rests: what shares a section with it and is not placed lies above it."""
     depth = state.depth[0]
     put(instance, state, i, 1)
     state.chosen[depth] = i
-    for array in (state.rest, state.least):
-        array[depth + 1] = array[depth]
-    state.why[depth + 1], state.notes[depth + 1] = state.why[depth], state.notes[depth]
-    state.changed[sections_of(instance, i)] = True
+    copy(state.rest[depth], state.rest[depth + 1])
+    copy(state.least[depth], state.least[depth + 1])
+    for k in range(len(state.placed)):
+        copy(state.why[depth, k], state.why[depth + 1, k])
+    for t in range(len(state.total)):
+        copy(state.notes[depth, t], state.notes[depth + 1, t])
+    mark(state.changed, sections_of(instance, i))
     top = state.rest[depth, i] + instance.size[i]
     for k in near_of(instance, i):
         if not state.placed[k]:
@@ -344,11 +375,11 @@ def descend(instance, state, i):
             state.why[depth + 1, k, depth // WORD] |= np.uint64(1) << np.uint64(depth % WORD)
             if state.rest[depth + 1, k] > state.least[depth, k]:
                 state.least[depth + 1, k] = state.rest[depth + 1, k]
-                state.changed[sections_of(instance, k)] = True
+                mark(state.changed, sections_of(instance, k))
     state.depth[0] = depth + 1
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def go_back(instance, state):
     """Go back to the last placement that is to blame, and let its buffer lie higher; False where there is none."""
     word = len(state.blame) - 1
@@ -365,15 +396,17 @@ def go_back(instance, state):
         put(instance, state, state.chosen[depth], -1)
     state.depth[0] = target
     i = state.chosen[target]
-    state.changed[:], state.touched[:], state.stale[:] = False, False, False
-    state.changed[sections_of(instance, i)] = True
+    clear(state.changed)
+    clear(state.touched)
+    clear(state.stale)
+    mark(state.changed, sections_of(instance, i))
     state.least[target, i] = state.rest[target, i] + 1
     unite(state.why[target, i], state.blame)
     return True
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def search(instance, capacity, state, nodes, lowest_first):
     """Go on for so many nodes at most; return what came of it, and the nodes.
 
@@ -395,7 +428,7 @@ def search(instance, capacity, state, nodes, lowest_first):
     return OPEN, nodes
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def fill(instance, apart, order, tightest, offsets, stack):
     """Place buffers in an order, each into its lowest gap, or the ``tightest``; return the height."""
     height = 0
@@ -421,7 +454,7 @@ def fill(instance, apart, order, tightest, offsets, stack):
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def place_in_order(instance, apart, order, tightest, draws, offsets):
     """Place buffers in an order (``n``), then in orders changed by ``draws`` ``(d, 2)`` in [0, 1); return the height.
 
@@ -443,8 +476,7 @@ def place_in_order(instance, apart, order, tightest, draws, offsets):
         height = fill(instance, apart, order, tightest, trial, stack)
         if height <= best:
             best = height
-            for i in range(n):  # a slice would compile words on shapes that differ, in half the time of all
-                offsets[i] = trial[i]
+            copy(trial, offsets)
         else:
             order[at], order[to] = one, other
     return best

@@ -4,16 +4,21 @@ All that is compiled stands in this file. Strategies are ``(b, n)`` for ``n`` en
 """
 # ruff: noqa: PLR0913, PLR0917, C901  (arrays as arguments compile fastest)
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from tilewright.base import kept
+from tilewright.base import kept, part_options
 
 FIGURES = 9
 """What is told of a strategy, and of a group: see `tilewright.fusion.microbatch.costs.GROUP_FIGURES`."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Functions that only compiled functions call.
+_part = njit(**_OPTIONS, **part_options())
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts,
                   held, weight_bytes, rates, told):
     """Fill ``told`` ``(FIGURES)`` of the group of entries ``first`` to ``last``."""
@@ -54,7 +59,7 @@ def measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def score_plans(plans, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held,
                 weight_bytes, rates, figures):
     """Fill ``figures`` ``(b, FIGURES)``: sums over groups, but of the memory the largest."""
@@ -73,7 +78,7 @@ def score_plans(plans, batch, tiles, sizes, weights, cycles, read_last, read_sta
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def group_figures(plan, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held,
                   weight_bytes, rates, ends, figures):
     """Fill the last entries ``ends`` ``(n)`` of the groups of one strategy, and their figures; return how many."""
@@ -89,7 +94,7 @@ def group_figures(plan, batch, tiles, sizes, weights, cycles, read_last, read_st
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def repair_plans(plans, batch, tiles, memory):
     """Make strategies fit, in place: micro-batches of a group shrink alike; where that is not enough, it is split.
 
@@ -130,7 +135,7 @@ def repair_plans(plans, batch, tiles, memory):
             first, q = q + 1, q + 1
 
 
-@njit(nogil=True, error_model="numpy")
+@_part
 def choose_sizes(ranges, size, used, turns, choices, memory, at):
     """Fill ``at``: the choices below sizes of ranges; what is left lets them grow, in turn, by half and two at most."""
     left = memory
@@ -147,7 +152,7 @@ def choose_sizes(ranges, size, used, turns, choices, memory, at):
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, memory):
     """Let the micro-batches of the group at a place (none where it is negative) of each strategy fill the memory.
 
@@ -183,11 +188,12 @@ def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, mem
                 size[i] = min(size[i] * memory / taken, choices[-1])
         choose_sizes(ranges, size, used, turns[b], choices, memory, at)
         for i in range(ranges):
-            plan[begin[i]:begin[i + 1]] = choices[at[i]]
+            for q in range(begin[i], begin[i + 1]):
+                plan[q] = choices[at[i]]
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def group_table(batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held, weight_bytes,
                 rates, figures):
     """Fill ``figures`` ``(n, n, FIGURES)`` of the groups from an entry to another whose weights come once."""
@@ -201,7 +207,7 @@ def group_table(batch, tiles, sizes, weights, cycles, read_last, read_starts, re
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def group_rest(first, last, price, tiles, weights, reach, sizes, runs, pairs, found):
     """Fill ``found`` ``(last + 1, s, s)``: what entries from each on cost at least, in bytes that come again.
 
@@ -232,7 +238,7 @@ def group_rest(first, last, price, tiles, weights, reach, sizes, runs, pairs, fo
 
 
 @kept
-@njit(nogil=True, error_model="numpy")
+@njit(**_OPTIONS)
 def undominated(values, found):
     """Set in ``found`` ``(l)`` which rows ``(l, v)`` no other one is at least as good as, in all of its values.
 
