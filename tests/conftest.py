@@ -1,4 +1,4 @@
-"""What all tests share: kept byte code, which cases run, how garbage is collected, stores that wait for no disk."""
+"""What all tests share: byte code, threads, which cases run, how garbage is collected, stores that wait for no disk."""
 
 import gc
 import os
@@ -11,6 +11,11 @@ import pytest
 # Whatever the environment says: some hundred processes of these tests would each compile our modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Tests run side by side: threads of PyTorch and of linear algebra that wait for one another take several times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# What is collected stays.
+gc.disable()
 
 
 def values(case):
@@ -39,6 +44,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

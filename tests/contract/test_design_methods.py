@@ -15,7 +15,7 @@ from tilewright.workload import UniqueOperator, convolution, matmul
 
 LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
           UniqueOperator(convolution("window", in_channels=4, out_channels=6, kernel=3, out_size=5), 1, ("window",))]
-SAMPLES = 301
+SAMPLES = 151
 SHORTER = {"gradient": {"steps": 20, "every": 4}}
 """Options with which a method takes less time, and does the same."""
 

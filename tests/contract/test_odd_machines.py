@@ -101,7 +101,7 @@ def check(mapper: str, machine: str, layer: str, tiling: str) -> None:
         assert result.cost is None and not result.feasible
 
 
-@pytest.mark.sample(200)
+@pytest.mark.sample(100)
 @EVERY
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_legal_mapping_is_found_or_there_is_none(mapper, machine):

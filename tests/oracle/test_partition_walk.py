@@ -59,12 +59,12 @@ def hold(seeds):
 
 
 def test_all_figures_are_those_of_the_walk():
-    assert min(hold(range(250)).values()) > 10
+    assert min(hold(range(120)).values()) > 4
 
 
 def test_energy_and_what_is_least_of_it_are_those_of_the_walk():
     table = technology("28nm")
-    for seed in range(12):
+    for seed in range(5):
         sizes, _, array, effects = drawn(np.random.default_rng(seed))
         array = replace(array, macs=16, cell=2, bank_words=64 << seed % 5, power_w=0.01 + seed / 100,
                         clock_ghz=1.0 + seed % 2)

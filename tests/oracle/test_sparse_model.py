@@ -104,7 +104,7 @@ def tiny_mapping(operator, outer, lane):
                     LevelLoops("Lanes", spread), LevelLoops("Pad", inner)))
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("densities", [{"inputs": 0.5}, {"inputs": 0.5, "weights": 0.5},
                                        {"inputs": 0.25, "weights": 0.5, "outputs": 0.5}])
 @pytest.mark.parametrize(("name", "case"), list(product(SPARSITIES, TINY)))
@@ -167,7 +167,7 @@ def test_the_mean_over_all_even_tensors_is_exact(name, case):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
 def test_what_formats_move_is_exact_on_ragged_sliding_nests(seed):
     rng = np.random.default_rng(4000 + seed)
-    for _ in range(6):
+    for _ in range(3):
         operator, accelerator, mapping = random_case(rng, most_macs=400)
         operator = with_densities(operator, {t.name: rng.integers(1, t.words(operator.sizes) + 1)
                                              / t.words(operator.sizes) for t in operator.tensors})

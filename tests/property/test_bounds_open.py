@@ -82,10 +82,10 @@ def check_sets(seed: int) -> int:
 
 
 def test_nothing_is_below_the_bounds_of_kept_sets():
-    assert sum(map(check_sets, range(45))) > 36
+    assert sum(map(check_sets, range(24))) > 18
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(45, 7925, 394))
+@pytest.mark.parametrize("first", range(24, 7904, 394))
 def test_nothing_is_below_the_bounds_of_more_kept_sets(first):
     assert sum(map(check_sets, range(first, first + 394))) > 300

@@ -91,7 +91,7 @@ def clean_mappings(draw: st.DrawFn) -> tuple[Mapping, Operator, Accelerator]:
     return Mapping(tuple(entries)), operator, machine
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(broken_mappings())
 def test_every_cure_cures_and_legality_agrees(case):
     mapping, operator, machine = case

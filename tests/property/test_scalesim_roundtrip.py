@@ -64,7 +64,7 @@ def again(name, text):
         return first, made, FORM.read(made.write(Path(folder) / "again"), {})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(topologies())
 def test_topologies(text):
     first, made, second = again("net.csv", text)
@@ -74,7 +74,7 @@ def test_topologies(text):
         node.operator.attributes for node in first.graph.mac_nodes]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(configurations())
 def test_configurations(text):
     first, made, second = again("scale.cfg", text)
@@ -84,7 +84,7 @@ def test_configurations(text):
     assert not made.notes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.one_of(topologies(), configurations()), st.data())
 def test_damaged_files_are_read_or_refused(text, data):
     start = data.draw(st.integers(0, len(text)))

@@ -68,17 +68,17 @@ def test_same_seed_same_sweep_on_any_workers(swept: tw.MachineSweep) -> None:
     assert [one.score for one in again.machines] == [one.score for one in swept.machines]
 
 
-@pytest.mark.parametrize("objective", ["latency", "energy", "latency-area"])
+@pytest.mark.parametrize("objective", ["energy", "latency-area"])
 def test_every_objective(objective: str) -> None:
-    found = tw.sweep("alexnet", "eyeriss", "GLB.capacity=32KiB,128KiB", objective=objective, budget=100, workers=1)
+    found = tw.sweep("ncf", "eyeriss", "GLB.capacity=32KiB,128KiB", objective=objective, budget=60, workers=1)
     assert found.best.score == min(one.figure(objective) for one in found.machines)
-    assert len(found.mappings(found.best)) == len(unique_operators(tw.load_network("alexnet")))
+    assert len(found.mappings(found.best)) == len(unique_operators(tw.load_network("ncf")))
 
 
 def test_vector_work_is_in_the_figures_unless_it_is_free() -> None:
-    whole, free = (tw.sweep("alexnet", "eyeriss", "GLB.capacity=32KiB,128KiB", budget=100, workers=1, vector=vector)
+    whole, free = (tw.sweep("ncf", "eyeriss", "GLB.capacity=32KiB,128KiB", budget=60, workers=1, vector=vector)
                    for vector in ("included", "free"))
-    totals = tw.map("alexnet", "eyeriss:GLB.capacity=128KiB", budget=100, store=False).record.totals
+    totals = tw.map("ncf", "eyeriss:GLB.capacity=128KiB", budget=20, store=False).record.totals
     assert totals.vector_cycles > 0
     for one, other in zip(whole.machines, free.machines, strict=True):
         assert one.latency_cycles == other.latency_cycles + totals.vector_cycles

@@ -151,7 +151,7 @@ def test_many_layers_with_hostile_names_fit_any_window(visit, hostile):
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_plots_follow_the_window_and_the_theme(visit, run):
+def test_plots_follow_the_window_and_the_theme_and_a_dark_page_prints_light(visit, run):
     page = visit(run, 1400)
     marks(page, "latency")
     shade = "getComputedStyle(document.querySelector('[data-figure=latency] .point path')).fill"
@@ -161,12 +161,6 @@ def test_plots_follow_the_window_and_the_theme(visit, run):
     eventually(page, f"{shade} !== '{light}'")
     page.set_viewport_size({"width": 700, "height": 900})
     eventually(page, f"{size} < {wide} && {size} <= 700")
-
-
-def test_a_dark_page_prints_light(visit, run):
-    page = visit(run, scheme="dark")
-    marks(page, "latency")
-    shade = "getComputedStyle(document.querySelector('[data-figure=latency] .point path')).fill"
     dark = page.evaluate(shade)
     printed = page.evaluate(f"(dispatchEvent(new Event('beforeprint')), {shade})")
     assert printed == "rgb(217, 119, 43)" != dark

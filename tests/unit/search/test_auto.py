@@ -55,7 +55,7 @@ def scores(space, objective, batch):
     return np.asarray(scorer.values(costs.latency_cycles, costs.energy_pj, costs.area_um2))
 
 
-@pytest.mark.sample(80)
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("objective", ["edp", "latency", "energy", "0.3*latency + 0.7*energy"])
 @pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
 @pytest.mark.parametrize("accelerator", [EYERISS, EDGE, LAYERED, PLAIN], ids=lambda a: a.name)
@@ -115,7 +115,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("objective", ["edp", "latency"])
 @pytest.mark.parametrize(("operator", "accelerator", "tiling"), CASES, ids=lambda v: getattr(v, "name", v))
 def test_what_is_bred_comes_within_a_thousandth_of_the_optimum(operator, accelerator, tiling, objective):
