@@ -60,7 +60,7 @@ def test_every_best_mapping_goes_to_the_library_and_only_better_ones_later(place
     assert {one.run_id for one in entries.values()} == {run.record.id}
     assert {one.network for one in entries.values()} == {"four"}
     assert mapped(again=True).library.added == 0
-    better = mapped(budget=3000, seed=2)
+    better = mapped(budget=1500, seed=2)
     improved = sum(new.search.score < old.search.score
                    for new, old in zip(better.record.layers, run.record.layers, strict=True))
     assert better.library.added == improved
@@ -101,7 +101,7 @@ def test_designs_begin_from_what_earlier_ones_put_into_the_library(place):
 def test_designs_go_on_from_what_they_began_from_whatever_the_library_holds_by_then(place, tmp_path):
     designed(budget=300, seed=5, store=True)
     first = designed(warm_start="library", out=tmp_path / "out")
-    designed(budget=3000, seed=6, store=True)
+    designed(budget=1500, seed=6, store=True)
     again = designed(warm_start="library", out=tmp_path / "out")
     assert (again.score, again.result.history[0].score) == (first.score, first.result.history[0].score)
 
@@ -125,14 +125,14 @@ def test_by_default_the_library_decides_nothing():
 def test_layers_begin_from_others_of_the_run_whatever_the_library_holds():
     for kind in ("previous", "similar"):
         alone = mapped(warm_start=kind, store=False)
-        mapped(budget=3000, seed=9)
+        mapped(budget=1500, seed=9)
         assert found(mapped(warm_start=kind, workers=1)) == found(alone)
     assert begun(alone) == [[], [("similar", "a")], [("similar", "b"), ("similar", "a")],
                             [("similar", "c"), ("similar", "b"), ("similar", "a")]]
 
 
 def test_the_library_is_begun_from_across_networks_and_recorded(tmp_path):
-    first = mapped(budget=3000)
+    first = mapped(budget=1500)
     other = Graph("other", (MacNode(matmul("x", m=96, n=32, k=32)), MacNode(matmul("y", m=48, n=32, k=16))))
     run = tw.map(other, arch="eyeriss", budget=20, warm_start="library")
     start = run.layers["x"].search.start
@@ -175,7 +175,7 @@ def test_a_run_that_is_taken_up_again_begins_from_what_it_began_from(tmp_path):
     whole = mapped(budget=2000, seed=3, warm_start="library", store=False)
     with pytest.raises(KeyboardInterrupt):
         mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept", progress=StopLate(), workers=1)
-    mapped(budget=3000, seed=4)
+    mapped(budget=1500, seed=4)
     again = mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
     assert found(again) == found(whole)
     (tmp_path / "kept" / "starts.json").write_text("[]")

@@ -109,8 +109,7 @@ def test_a_layer_of_resnet_is_mapped_optimally():
     space = MapSpace(operator, EYERISS, "perfect")
     result = search(operator, EYERISS, space=space, mapper="exact", budget=Budget(10**7, 60.0))
     assert result.complete and result.gap == 0
-    for seed in range(2):
-        assert search(operator, EYERISS, space=space, budget=20_000, seed=seed).score >= result.score
+    assert search(operator, EYERISS, space=space, budget=5_000).score >= result.score
 
 
 def test_a_gap_that_is_allowed_ends_the_search_sooner():
