@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tilewright.api import (
         AllocationRun,
         ArrayRun,
+        CheckedClaim,
         DesignRun,
         Evaluation,
         FusedEvaluation,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         systolic,
         validate,
         vector_work,
+        verify,
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
@@ -93,6 +95,7 @@ __all__ = [
     "AllocationRun",
     "ArrayRun",
     "Budget",
+    "CheckedClaim",
     "Constraints",
     "DesignRun",
     "Evaluation",
@@ -164,6 +167,7 @@ __all__ = [
     "transposed_convolution",
     "validate",
     "vector_work",
+    "verify",
     "violations",
 ]
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tilewright.api.packing import PackingRun, pack
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
+    from tilewright.api.proving import CheckedClaim, is_run, verify
     from tilewright.api.recommending import (
         LayerAdvice,
         Recommendation,
@@ -72,6 +73,7 @@ __all__ = [
     "AllocationRun",
     "ArrayRun",
     "Broken",
+    "CheckedClaim",
     "DesignRun",
     "Evaluation",
     "FusedAttention",
@@ -118,6 +120,7 @@ __all__ = [
     "fused_counts",
     "fused_nest",
     "fused_space_of",
+    "is_run",
     "load_accelerator",
     "load_design_space",
     "load_mapping",
@@ -158,6 +161,7 @@ __all__ = [
     "train_surrogate",
     "validate",
     "vector_work",
+    "verify",
 ]
 
 __getattr__ = late_names(__name__)

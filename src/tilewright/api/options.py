@@ -210,6 +210,10 @@ class RunOptions(VectorOptions, NetworkOptions, Goal, OnMachine):
     again: bool = option(False, "--again", kind="yes", never=True,
                          says="Search anew what the store could answer from an equal search.")
     checkpoint: str | os.PathLike[str] | None = None
+    certificate: str | os.PathLike[str] | None = option(
+        None, "--certificate", kind="path", metavar="FILE", never=True, says=(
+            "Write the run as a certificate, whose bounds tilewright verify checks by a program of its own. With "
+            "perfect tiling and no limits."))
 
 
 @dataclass(frozen=True, kw_only=True)

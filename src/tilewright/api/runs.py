@@ -215,6 +215,12 @@ def map_network(asked: RunOptions) -> Run:
     """
     task, checkpoint = prepare(asked), asked.checkpoint
     operators = task.operators
+    if asked.certificate is not None:
+        from tilewright.api.proving import provable  # noqa: PLC0415  (it reads runs)
+
+        ready_place(asked.certificate)
+        for operator in operators:
+            provable(task.space(operator), task.request)
     warm = warmth(asked.warm_start, asked.store, {one.name: task.space(one) for one in operators}, task.objective,
                   checkpoint)
     share = warm_budget(task.budget, operators, warm.beginnings(operators), task.workers)
@@ -232,6 +238,8 @@ def map_network(asked: RunOptions) -> Run:
             warm.end()
             raise errors[0]
         run = replace(kept_run(replace(record, id=run_id), asked.store), library=warm.end())
+        if asked.certificate is not None:
+            run.write_json(asked.certificate)
     if errors:
         raise Broken(run, errors[0]) from errors[0]
     return run

@@ -11,8 +11,10 @@ from tilewright.api.residency_options import ResidencyOptions
 from tilewright.cli.compare import deliver, tell_stopped
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.json", show_default=False,
-                                          help="A plan that tilewright allocate wrote.")]
+PlanFile = Annotated[Path, typer.Argument(metavar="FILE.json", show_default=False, help=(
+    "A plan that tilewright allocate wrote, or a certificate of tilewright map (its --json, too)."))]
+UNTOLD = 3
+"""Exit code where it could not be told whether a claim holds."""
 
 
 @verb(ResidencyOptions)
@@ -37,7 +39,20 @@ def allocate(asked: Asked, report: Page = None, json: Json = None) -> None:
 
 
 def verify(plan: PlanFile) -> None:
-    """Carry a plan for scratchpads out, word by word, apart from what made it: exit code 1 where it does not hold."""
+    """Check a plan for scratchpads, or the bounds of a mapped network, apart from what made it.
+
+    A plan is carried out, word by word. Of a certificate, every mapping is scored anew, and the space of all mappings
+    gone through for one that scores below the bound. Exit code 1 where something does not hold, 3 where that could not
+    be told.
+    """
+    if tilewright.api.is_run(plan):
+        claims = tilewright.api.verify(plan)
+        for claim in claims:
+            typer.echo(str(claim))
+            if claim.better is not None:
+                typer.echo(str(claim.better))
+        raise typer.Exit(1 if any(claim.holds is False for claim in claims) else UNTOLD if any(
+            claim.holds is None for claim in claims) else 0)
     found = tilewright.api.open_plan(plan)
     faults = found.verify()
     for fault in faults:

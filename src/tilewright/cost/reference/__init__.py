@@ -12,6 +12,8 @@ from tilewright.cost.reference.conventions import (
 )
 from tilewright.cost.reference.fused import walk_fused
 from tilewright.cost.reference.parting import Parting, partings
+from tilewright.cost.reference.proof_space import ProofSpace
+from tilewright.cost.reference.proofs import Verdict, check_claim
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay, replay_size
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
@@ -27,10 +29,13 @@ __all__ = [
     "TOUCH_BUDGET",
     "Conventions",
     "Parting",
+    "ProofSpace",
     "Replay",
     "ReplayedCount",
     "SparseNest",
     "SparseWalk",
+    "Verdict",
+    "check_claim",
     "partings",
     "replay",
     "replay_size",

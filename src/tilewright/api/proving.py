@@ -1,0 +1,141 @@
+"""Certificates: runs whose claims another program checks, that no mapping scores below what was proved."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tilewright.api.evaluation import case_cost
+from tilewright.api.runs import open_run
+from tilewright.base import InputError, read_text
+from tilewright.cost.reference import TOUCH_BUDGET, ProofSpace, check_claim
+from tilewright.mapping import Constraints, Mapping, MapSpace, full_keeps, is_legal, load_constraints
+from tilewright.search import Objective, Scorer
+from tilewright.store import LayerRecord, RequestRecord, accelerator_of, mapping_of, operator_of
+
+MOST_BYTES = 2**28
+"""Size of the files that are read, at most."""
+SAME = 1e-9
+"""Scores that differ by no more of them are the same."""
+
+
+@dataclass(frozen=True)
+class CheckedClaim:
+    """What came of checking what a run says of a layer.
+
+    Parameters
+    ----------
+    score, bound
+        What its mapping is said to score, and what none is said to score below.
+    holds
+        Whether both are so; None where that could not be told.
+    reason
+        Why, or what it took to tell.
+    better
+        A mapping that scores below the bound, where one was found.
+    """
+
+    layer: str
+    score: float | None
+    bound: float | None
+    holds: bool | None
+    reason: str
+    better: Mapping | None = None
+
+    def __str__(self) -> str:
+        word = {True: "holds", False: "does not hold", None: "could not be told"}[self.holds]
+        claim = f"no mapping scores below {self.bound:.9g}" if self.bound is not None else "nothing is claimed"
+        if self.score and self.bound:
+            gap = self.score / self.bound - 1
+            claim += ", the optimum" if gap <= SAME else f", {gap:.2%} below the {self.score:.9g} found"
+        return f"{self.layer}: {claim}: {word} ({self.reason})"
+
+
+def verify(place: str | os.PathLike[str]) -> tuple[CheckedClaim, ...]:
+    """Check what a run claims of its layers by a program that shares no code with searches, bounds and engine.
+
+    Each mapping is scored anew, by the oracle where it is small enough for that (else by the model's formulas), and the
+    space of all mappings is gone through for one that scores below the bound.
+
+    Parameters
+    ----------
+    place
+        A certificate (``tilewright map ... --certificate FILE``), or a run as of `open_run`.
+
+    Raises
+    ------
+    InputError
+        If there is no such run, or its mappings are not what the checker knows: with perfect tiling, under no limits
+        and no constraints but what memories keep, on machines that make no use of zeros.
+    """
+    record = open_run(place).record
+    machine = accelerator_of(record.accelerator)
+    found = []
+    for layer in record.layers:
+        operator = operator_of(layer)
+        constraints = load_constraints(record.request.space, operator, machine) if record.request.space else (
+            Constraints())
+        space = MapSpace(operator, machine, record.request.tiling, constraints)  # type: ignore[arg-type]
+        found.append(_checked(layer, provable(space, record.request), Scorer(
+            Objective.parse(record.request.objective), operator, machine)))
+    return tuple(found)
+
+
+def is_run(place: str | os.PathLike[str]) -> bool:
+    """Whether a file seems to hold a run, perhaps a broken one."""
+    return '"software"' in read_text(Path(place), MOST_BYTES)[:1000]
+
+
+def provable(space: MapSpace, request: RequestRecord) -> ProofSpace:
+    """Return a space as the checker knows it; an `InputError` where it does not."""
+    unknown = {
+        f"{space.tiling} tiling": space.tiling != "perfect", "limits on layers": bool(request.constraints),
+        "a dataflow": bool(request.dataflow), "several densities": bool(request.densities),
+        "constraints but of what memories keep": replace(space.constraints, keeps={}) != Constraints()}
+    told = [what for what, there in unknown.items() if there]
+    objective = Objective.parse(request.objective)
+    if told or objective.traffic:
+        raise InputError("certificate", "must be of what the checker knows: not of " + " and ".join(
+            told or ["traffic"]), space.operator.name, "Search with perfect tiling alone, or without a certificate")
+    scorer = Scorer(objective, space.operator, space.accelerator)
+    return ProofSpace(space.operator, space.accelerator, tuple(
+        (weight * space.accelerator.area_um2 ** metric.area, metric.latency, metric.energy)
+        for weight, metric in scorer.weights), dict(space.constraints.keeps))
+
+
+def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer) -> CheckedClaim:
+    """Check what is said of one layer."""
+    operator, machine = space.operator, space.accelerator
+    search, bounds = layer.search, layer.bounds
+    score, bound = (None if search is None else search.score), (None if bounds is None else bounds.score)
+    touches = operator.macs * len(operator.tensors) * len(machine.memories)
+
+    def scored(mapping: Mapping, most: int = TOUCH_BUDGET // 100) -> float:
+        if not is_legal(mapping, operator, machine):
+            return float("inf")
+        cost = case_cost(operator, machine, mapping, reference=touches <= most)
+        return float(scorer.values(float(cost.latency_cycles), cost.energy_pj, machine.area_um2))
+
+    if layer.mapping is None or score is None or bound is None:
+        return CheckedClaim(layer.name, score, bound, None, layer.reason or "no mapping or no bound is given")
+    mapping = mapping_of(layer)
+    again = scored(mapping, TOUCH_BUDGET)
+    wrong = [f"its mapping scores {again:.9g}"] if abs(again - score) > SAME * score else []
+    wrong += [f"the bound is above {score:.9g}, which was found"] if bound > score * (1 + SAME) else []
+    wrong += _outside(mapping, space)
+    if wrong:
+        return CheckedClaim(layer.name, score, bound, False, "; ".join(wrong))
+    verdict = check_claim(space, bound, scored)
+    return CheckedClaim(layer.name, score, bound, verdict.holds, verdict.reason, verdict.better)
+
+
+def _outside(mapping: Mapping, space: ProofSpace) -> Iterator[str]:
+    """Yield why a mapping is none of the space."""
+    extents = dict(space.operator.sizes)
+    for loop in (loop for level in mapping.levels for loop in level.loops):
+        if extents[loop.dimension] % loop.step:
+            yield f"a step of {loop.step} does not divide {extents[loop.dimension]} of {loop.dimension}"
+        extents[loop.dimension] = loop.step
+    kept = {level: set(names) for level, names in full_keeps(mapping, space.operator, space.accelerator).items()}
+    if kept not in [{level: set(names) for level, names in one.items()} for one in space.kept_sets()]:
+        yield "its memories keep what is not to choose from"

@@ -1,0 +1,178 @@
+"""The checker of proofs: what it lets pass holds for every mapping of small spaces, and planted faults are found."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright.base import InputError
+from tilewright.cli.app import app
+from tilewright.cost import DenseModel
+from tilewright.cost.reference import ProofSpace, check_claim, walk
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
+from tilewright.search import Objective
+from tilewright.search.mappers.exact import ExactMapper
+from tilewright.search.objective import Scorer
+from tilewright.workload import ROLES, convolution, depthwise, matmul, transposed_convolution
+
+OBJECTIVES = ("edp", "latency", "energy", "0.3*latency + 0.7*energy")
+LAYERS = (
+    matmul("g", m=4, n=3, k=4), matmul("b", m=2, n=4, k=2, batch=2), depthwise("d", 2, in_size=4, kernel=2),
+    convolution("c", in_channels=2, out_channels=2, in_size=(8,), kernel=3),
+    convolution("s", in_channels=1, out_channels=2, in_size=(9,), kernel=3, stride=2, dilation=2),
+    convolution("t", in_channels=1, out_channels=2, in_size=4, kernel=2), convolution(
+        "p", in_channels=4, out_channels=2, in_size=2, kernel=1))
+
+
+def drawn_machine(rng):
+    """Return a machine of two or three memories, its arrays, ports and energies drawn."""
+    def one(*choices):
+        return choices[rng.integers(len(choices))]
+
+    def array(name):
+        return Fanout(name, one((2, 2), (3, 1), (2, 1)), multicast=one(True, True, False), flexible=one(True, False),
+                      reduce=one(True, True, False), network_energy_pj_per_word=one(0.0, 0.5))
+
+    def memory(name, scale, **more):
+        energy = AccessEnergy(*(scale * one(0.0, 0.5, 1.0, 3.0) for _ in range(4)))
+        ports = Bandwidth(*(one(None, 0.3, 1.0, 2.0) for _ in range(3)))
+        return Memory(name, energy=energy, bandwidth=ports, leakage_mw=one(0.0, 1.0), **more)
+
+    levels = [memory("M0", 20.0, keeps=ROLES, word_bits=one(8, 16))]
+    for name in one(("M1",), ("M1", "M2")):
+        levels += [array(f"F{name}")] if one(True, False) else []
+        levels.append(memory(name, 1.0, keeps=one(ROLES, ROLES[:2], ROLES[1:], ROLES[2:]), always=one(True, False),
+                             capacity_bytes=one(8, 24, None), buffering=one("single", "double", "buffet")))
+    return Accelerator("drawn", (*levels, *([array("F")] if one(True, False) else [])), Compute("MAC", one(0.2, 1.0)))
+
+
+def space_of(operator, machine, objective, **more):
+    scorer = Scorer(Objective.parse(objective), operator, machine)
+    weights = tuple((weight, metric.latency, metric.energy) for weight, metric in scorer.weights)
+
+    def score(mapping):
+        assert is_legal(mapping, operator, machine)
+        cost = walk(operator, machine, mapping)
+        return float(scorer.values(float(cost.latency_cycles), cost.energy_pj, 0.0))
+
+    return ProofSpace(operator, machine, weights, more), score, scorer
+
+
+def least_of_all(operator, machine):
+    """Return the least score of all mappings, whatever memories keep, by objective; None where there are too many."""
+    found = dict.fromkeys(OBJECTIVES, np.inf)
+    union = KeptSets(MapSpace(operator, machine, "perfect"))
+    if union.size().mappings > 30_000:
+        return None
+    for member in union:
+        model = DenseModel(operator, machine, member.layout)
+        for batch in member.enumerate(1 << 15, distinct=True):
+            costs = model.score(batch)
+            for objective in OBJECTIVES if costs.legal.any() else ():
+                values = space_of(operator, machine, objective)[2].values(costs.latency_cycles, costs.energy_pj, 0.0)
+                found[objective] = min(found[objective], float(values[costs.legal].min()))
+    return found
+
+
+@pytest.mark.sample(16)
+@pytest.mark.parametrize("seed", range(200))
+def test_what_holds_and_what_does_not_is_what_enumeration_finds(seed):
+    rng = np.random.default_rng([19, seed])
+    operator, machine = LAYERS[seed % len(LAYERS)], drawn_machine(rng)
+    least = least_of_all(operator, machine)
+    for objective, best in least.items() if least else ():
+        space, score, _ = space_of(operator, machine, objective)
+        if np.isfinite(best) and best > 0:
+            assert check_claim(space, best, score).holds
+            beaten = check_claim(space, best * 1.001, score)
+            assert beaten.holds is False
+            assert best * (1 - 1e-9) <= beaten.score == score(beaten.better) < best * 1.001
+
+
+def test_what_the_checker_does_not_know_is_refused():
+    machine = tw.load_accelerator("eyeriss")
+    with pytest.raises(InputError, match="an output that slides"):
+        space_of(transposed_convolution("t", in_channels=2, out_channels=2, in_size=(4,), kernel=3, stride=2), machine,
+                 "edp")
+    with pytest.raises(InputError, match="footprints of boxes"):
+        space_of(LAYERS[0], replace(machine, footprint="box"), "edp")
+    with pytest.raises(InputError, match="falls with more cycles"):
+        space_of(LAYERS[0], machine, "power")
+    for asked, rule in (({}, "imperfect tiling"), ({"tiling": "perfect", "constraints": "latency<=1e9"}, "limits"), (
+            {"tiling": "perfect", "constraints": Constraints(loops={"DRAM": ("M",)})}, "what memories keep")):
+        with pytest.raises(InputError, match=rule):
+            tw.map(LAYERS[0], machine, certificate="never-written.json", store=False, **asked)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    place = tmp_path_factory.mktemp("proofs") / "run.json"
+    tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="exact", tiling="perfect", budget=100_000, store=False,
+           certificate=place)
+    return json.loads(place.read_text())
+
+
+def checked(record, folder):
+    place = folder / "changed.json"
+    place.write_text(json.dumps(record))
+    return tw.verify(place)[0]
+
+
+def test_a_certificate_holds_and_says_what_it_is_of(certificate, tmp_path):
+    found = checked(certificate, tmp_path)
+    assert found.holds and found.score == found.bound
+    assert "the optimum: holds (64 kept sets" in str(found)
+
+
+@pytest.mark.parametrize("fault", ["score", "bound", "mapping", "machine", "keeps"])
+def test_changed_certificates_do_not_hold(certificate, fault, tmp_path):
+    record = deepcopy(certificate)
+    layer = record["layers"][0]
+    if fault == "score":
+        layer["search"]["score"] *= 0.999
+    elif fault == "bound":
+        layer["bounds"]["score"] *= 1.001
+    elif fault == "mapping":
+        worse = tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="random", tiling="perfect", budget=20, store=False)
+        layer["mapping"] = json.loads(worse.write_json(tmp_path / "worse.json").read_text())["layers"][0]["mapping"]
+    elif fault == "machine":
+        record["accelerator"]["definition"] = record["accelerator"]["definition"].replace("108000", "9000000")
+        layer["search"]["score"] = layer["bounds"]["score"] = layer["bounds"]["score"] * 1.5
+    else:
+        layer["mapping"]["levels"][0]["keeps"] = ["I", "W"]
+    assert checked(record, tmp_path).holds is False
+
+
+def test_a_false_optimum_is_beaten_by_a_mapping_that_is_named(certificate, tmp_path, monkeypatch):
+    """Partial mappings are left out 40 % too soon, so that the search ends with what is not the best."""
+    cut = ExactMapper._cut.fget
+    monkeypatch.setattr(ExactMapper, "_cut", property(lambda self: 0.6 * cut(self)))
+    place = tmp_path / "false.json"
+    tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="exact", tiling="perfect", budget=100_000, store=False, seed=1,
+           options={"start": 1}, certificate=place)
+    best = certificate["layers"][0]["search"]["score"]
+    found = tw.verify(place)[0]
+    assert found.score == found.bound > best * 1.001
+    assert found.holds is False and found.better is not None
+    cost = tw.evaluate(found.better, "matmul:M=16,N=12,K=8", "edge-s1").cost
+    assert best * (1 - 1e-9) <= cost.edp < found.bound
+
+
+@pytest.mark.parametrize(("content", "code"), [("whole", 0), ("bound", 1), ("truncated", 2)])
+def test_the_verb_tells_by_its_exit_code(certificate, content, code, tmp_path):
+    record, place = deepcopy(certificate), tmp_path / "run.json"
+    record["layers"][0]["bounds"]["score"] *= 1.001 if content == "bound" else 1
+    text = json.dumps(record)
+    place.write_text(text[:len(text) // 2] if content == "truncated" else text)
+    if code == 2:
+        with pytest.raises(InputError, match="must be JSON"):
+            tw.verify(place)
+        return
+    found = CliRunner().invoke(app, ["verify", str(place)])
+    assert found.exit_code == code
+    assert ("does not hold" in found.stdout) == (code == 1)
