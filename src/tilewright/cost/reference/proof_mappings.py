@@ -5,7 +5,7 @@ from itertools import islice, permutations, product
 from math import prod
 from typing import Any
 
-from tilewright.cost.reference.proof_space import Kept, ProofSpace
+from tilewright.cost.reference.proof_space import Kept, ProofSpace, laid_out
 from tilewright.hardware import Fanout
 from tilewright.mapping import LevelLoops, Loop, Mapping
 
@@ -59,9 +59,7 @@ def _sides(array: Fanout, lanes: Factors) -> Iterator[tuple[Factors, Factors]]:
     for chosen in product(*([n for n in range(lanes[name], 0, -1) if lanes[name] % n == 0] for name in names)):
         across = {name: n for name, n in zip(names, chosen, strict=True) if n > 1}
         down = {name: lanes[name] // n for name, n in zip(names, chosen, strict=True) if n < lanes[name]}
-        x, y = prod(across.values()), prod(down.values())
-        if array.flexible or (array.blocks and -(-x // array.blocks[0]) * -(-y // array.blocks[1]) * prod(
-                array.blocks) <= array.instances) or (not array.blocks and x <= array.shape[0] and y <= array.shape[1]):
+        if laid_out(array, prod(across.values()), prod(down.values())):
             yield across, down
             if array.flexible:
                 return

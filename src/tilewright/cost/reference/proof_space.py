@@ -155,7 +155,7 @@ class ProofSpace:
                 fits = np.zeros(level.instances + 1, dtype=np.bool_)
                 for across in range(1, level.instances + 1):
                     for down in range(1, level.instances // across + 1):
-                        if _laid_out(level, across, down):
+                        if laid_out(level, across, down):
                             fits[across * down] = True
                 found[at] = fits
         return found
@@ -278,7 +278,8 @@ class ProofSpace:
         return total
 
 
-def _laid_out(array: Fanout, across: int, down: int) -> bool:
+def laid_out(array: Fanout, across: int, down: int) -> bool:
+    """Whether so many lanes along the two sides fit an array."""
     if array.flexible:
         return True
     if array.blocks:

@@ -24,6 +24,8 @@ from tilewright.mapping import Mapping
 
 MOST_ROWS = 30_000_000
 MOST_TRIED = 20_000
+MOST_PAIRS = 20_000_000_000
+"""Pairs of halves that are looked at for what memories keep, at most: a quarter of an hour."""
 CHUNK = 1 << 20
 MIX = 0x9E3779B97F4A7C15
 EQUAL = 1e-9
@@ -31,7 +33,7 @@ EQUAL = 1e-9
 
 
 class TooMany(Exception):
-    """There are more rows than can be listed."""
+    """There is more to go through than is worth the time; it says of what."""
 
 
 @dataclass(eq=False)
@@ -53,7 +55,8 @@ class KeptProof:
         self.last = len(space.memories) - 1
         self.kinds: list[tuple[bool, ...] | None] = [*dict.fromkeys(space.patterns), None]
         self.leak = space.accelerator.leakage_mw / space.accelerator.frequency_mhz * 1000
-        self.pairs = 0
+        self.pairs = self.pairs_seen = 0
+        """Pairs that were counted, and that were looked at."""
 
     # What a mapping scores, and how much energy may go into one that scores below the claim.
 
@@ -102,7 +105,7 @@ class KeptProof:
                                    np.tile(np.arange(len(own)), len(block))[:, None]])
                 parts.append(every[self._fits(Half(levels, tuple(chains[:g + 1]), every), rooms)])
                 if sum(map(len, parts)) > MOST_ROWS:
-                    raise TooMany
+                    raise TooMany(f"{MOST_ROWS:,} choices of loops for one half")
             rows = np.concatenate(parts)
         return Half(levels, tuple(chains), rows)
 
@@ -340,6 +343,9 @@ class KeptProof:
             last = np.searchsorted(side.energy, left)
         many = last - first
         ends = np.cumsum(many)
+        self.pairs_seen += int(many.sum())
+        if self.pairs_seen > MOST_PAIRS:
+            raise TooMany(f"{MOST_PAIRS:,} pairs of halves")
         at = 0
         while at < len(many):
             to = max(at + 1, int(np.searchsorted(ends, (ends[at - 1] if at else 0) + 4 * CHUNK)))
@@ -430,12 +436,13 @@ def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], floa
             for outer, inner in proof.survivors():
                 for row in range(len(outer.rows)):
                     for mapping in mappings_of(space, kept, proof.written(outer, inner, row)):
-                        if tried >= most:
-                            return Verdict(None, f"more than {most:,} mappings would have to be scored")
                         tried += 1
+                        if tried > most:
+                            raise TooMany(f"{most:,} mappings that would have to be scored")
                         if (found := score(mapping)) < claim * (1 - EQUAL):
                             return Verdict(False, f"a mapping scores {found:.9g}", mapping, found)
-        except TooMany:
-            return Verdict(None, f"what loops may be makes more than {MOST_ROWS:,} rows")
+        except TooMany as many:
+            every = sum(1 for _ in space.kept_sets())
+            return Verdict(None, f"after {sets - 1:,} of {every:,} kept sets there are more than {many}")
         pairs += proof.pairs
     return Verdict(True, f"{sets:,} kept sets, {pairs:,} pairs of rows counted, {tried:,} mappings scored")
