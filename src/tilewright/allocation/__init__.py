@@ -10,7 +10,7 @@ from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PlanTask, peak_plan, product_plan, summed_plan
 from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
 from tilewright.allocation.order import in_order, predecessors, reordered
-from tilewright.allocation.parts import MOST_PARTS, PART, split_tensors, stays_of_parts
+from tilewright.allocation.parts import MOST_PARTS, PART, Parts, split_problem, stays_of_parts
 from tilewright.allocation.problem import (
     Bus,
     OperationStep,
@@ -62,6 +62,7 @@ __all__ = [
     "OperationStep",
     "Oversize",
     "Pad",
+    "Parts",
     "PlanEvent",
     "PlanFault",
     "PlanRecord",
@@ -95,7 +96,7 @@ __all__ = [
     "reordered",
     "role_bound",
     "simulate",
-    "split_tensors",
+    "split_problem",
     "standing_bounds",
     "stays_of_parts",
     "summed_plan",

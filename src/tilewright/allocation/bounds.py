@@ -15,6 +15,11 @@ Group = frozenset[int]
 
 def standing_bounds(search: PlanSearch) -> None:
     """Raise the bounds that every plan is held against, whichever way it is found."""
+    whole = search.whole
+    if whole is not None and search.in_bytes:
+        standing_bounds(whole)
+        search.take_bounds(whole)
+        return
     for name, bound in (("compulsory", search.prices.compulsory),
                         ("roles", role_bound(search.problem, search.prices)),
                         ("capacity", capacity_bound(search.problem, search.prices))):

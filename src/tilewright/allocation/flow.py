@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 
 from tilewright.allocation.bounds import Crowd, Gap, crowds, disjoint, role_bound
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.stays import Prices
+from tilewright.allocation.stays import Prices, Shares
 
 ROUNDS, SETTLED = 8, 2
 """In which the cost of stores is laid on gaps anew; and those in which the guide settles what it stores."""
 FINE = 2**24
 """Steps of the largest price of a byte: flows have whole costs, rounded so that the bound holds."""
-
-Shares = dict[tuple[int, int], float]
-"""By tensor and step, how much of it stays until its next use."""
 
 
 def flow_bound(problem: ResidencyProblem, prices: Prices, stopped: Callable[[], bool]) -> tuple[int, Shares]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tilewright.allocation.depth import interleaved
 from tilewright.allocation.heuristics import belady
-from tilewright.allocation.parts import split_tensors
+from tilewright.allocation.parts import Parts, split_problem
 from tilewright.allocation.problem import OperationStep, Oversize, Pad, ResidencyProblem, ResidentTensor, cut_tensors
 from tilewright.allocation.stays import Prices, transfers_of
 from tilewright.allocation.tiles import Given, TensorSlices, sliced, tilings
@@ -18,7 +18,7 @@ Work = Mapping[str, tuple[int, float]]
 
 
 def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None = None,  # noqa: PLR0913, PLR0917
-                    bits: tuple[float, float] = (8, 8), oversize: Oversize = "refuse", parts: int = 1,
+                    bits: tuple[float, float] = (8, 8), oversize: Oversize = "refuse", parts: Parts = 1,
                     given: Given = MappingProxyType({})) -> ResidencyProblem:
     """Return the problem of a network (thesis, 5.1.2).
 
@@ -34,7 +34,7 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
         ``cut`` leaves of tensors that are larger than the scratchpads what fits (thesis, 6.3); ``tile`` makes tiles of
         the operations that cannot be resident whole, alone or in runs of several.
     parts
-        Into how many a tensor may be split, each of them on a scratchpad by itself.
+        Into how many a tensor may be split, each of them on a scratchpad by itself; see `split_problem`.
     given
         Loops of mappings of some operators, which run in the tiles inside as many of them as it takes until they fit.
 
@@ -60,15 +60,13 @@ def network_problem(network: TensorGraph, pads: Sequence[Pad], work: Work | None
             steps.append(OperationStep(node.name, reads, writes, cycles, energy))
     tensors, cut = cut_tensors(holders, steps, pads) if oversize == "cut" else (tuple(holders), ())
     try:
-        if oversize != "tile" or (parts > 1 and not given):
-            tensors, tiles = split_tensors(tensors, steps, pads, parts)
-            return ResidencyProblem(network.name, tiles, tensors, tuple(pads), cut)
+        if oversize != "tile" or (parts != 1 and not given):
+            return split_problem(network.name, steps, tensors, pads, parts, cut)
     except InputError:
         if oversize != "tile":
             raise
     tiled = _tiled(network, holders, steps, pads, given)
-    tensors, tiles = split_tensors(tiled.tensors, tiled.steps, pads, parts)
-    return tiled if parts == 1 else ResidencyProblem(network.name, tiles, tensors, tuple(pads))
+    return tiled if parts == 1 else split_problem(network.name, tiled.steps, tiled.tensors, pads, parts)
 
 
 def _tiled(network: TensorGraph, holders: Sequence[ResidentTensor], steps: Sequence[OperationStep],

@@ -50,6 +50,8 @@ class PlanTask:
     def begin(self, problem: ResidencyProblem, metrics: tuple[str, ...]) -> PlanSearch:
         """Return a search, from the known plan on where that is of the same problem."""
         search = PlanSearch(problem, Prices(problem, metrics), self.seconds, self.stopped)
+        if problem.whole is not None:
+            search.whole = PlanSearch(problem.whole, Prices(problem.whole, metrics), self.seconds / 2, self.stopped)
         standing_bounds(search)
         if self.known is not None and self.known.problem == problem:
             search.take("the plan before", self.known.stays, [stay.address for stay in self.known.residency])
@@ -64,20 +66,18 @@ class PlanTask:
         return plan_record(search, self.told, (), self.channels)
 
 
-def summed_plan(task: PlanTask, whole: ResidencyProblem | None = None) -> PlanRecord:
+def summed_plan(task: PlanTask) -> PlanRecord:
     """Return a plan by objectives that are sums over transfers.
 
-    ``whole`` is the problem whose tensors were split, if any were: no plan of parts is worse than what the same solver
-    finds for that in the same order.
+    No plan of parts is worse than what the same solver finds for the whole tensors in half of the time.
     """
     search = task.begin(task.problem, task.told["objective"])
     search.told = lambda found: task.keep(task.record(found), found)
+    whole = search.whole
+    if whole is not None and not search.closed:
+        SOLVERS.get(task.solver)(whole)
+        search.take("whole tensors", *stays_of_parts(whole.problem, task.problem, whole.stays, whole.addresses))
     SOLVERS.get(task.solver)(search)
-    if whole is not None and not search.closed and [one.name for one in whole.steps] == [
-            one.name for one in task.problem.steps]:
-        first = PlanSearch(whole, Prices(whole, search.prices.metrics), task.seconds, task.stopped)
-        SOLVERS.get(task.solver)(first)
-        search.take("whole tensors", *stays_of_parts(whole, task.problem, first.stays, first.addresses))
     return task.record(search)
 
 
@@ -146,7 +146,7 @@ def peak_plan(task: PlanTask) -> PlanRecord:
 
 
 def _sized(problem: ResidencyProblem, capacity: int) -> ResidencyProblem:
-    return replace(problem, pads=tuple(replace(pad, capacity_bytes=capacity) for pad in problem.pads))
+    return replace(problem, pads=tuple(replace(pad, capacity_bytes=capacity) for pad in problem.pads), whole=None)
 
 
 def _tried(task: PlanTask, capacity: int) -> PlanSearch | int:

@@ -15,9 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tilewright.allocation.flow import Shares
 from tilewright.allocation.problem import ResidencyProblem, packed
-from tilewright.allocation.stays import AWAY, Prices, Stay
+from tilewright.allocation.stays import AWAY, Prices, Shares, Stay
 from tilewright.base import kept, part_options
 
 FAR = (0.0, 0.02, 0.1, 0.5)
@@ -55,6 +54,19 @@ def _insert(lows, owners, counts, pad, tensor, low):
 
 
 @_part
+def _last_before(lows, count, low):
+    """Return the last that begins before an address, of ``count``; the first one where none does."""
+    first, end = 0, count
+    while end - first > 1:
+        middle = (first + end) // 2
+        if lows[middle] < low:
+            first = middle
+        else:
+            end = middle
+    return first
+
+
+@_part
 def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high, grain):
     """Return the least worth of what lies in a place of ``size``, and that place, in steps of ``grain``; or -1."""
     count, best, place = counts[pad], np.inf, -1
@@ -71,13 +83,11 @@ def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high, grain):
         low = low // grain * grain if index % 2 else -(-low // grain) * grain
         if low < 0 or low + size > top:
             continue
-        total = 0.0
-        for at in range(count):
-            begin = lows[pad, at]
-            if begin >= low + size:
-                break
-            if begin + rooms[owners[pad, at], pad] > low:
+        at, total = _last_before(lows[pad], count, low), 0.0
+        while at < count and lows[pad, at] < low + size and total <= best:
+            if lows[pad, at] + rooms[owners[pad, at], pad] > low:
                 total += worth[owners[pad, at]]
+            at += 1
         if total < best or (total == best and place >= 0 and (low > place) == high):
             best, place = total, low
     return best, place

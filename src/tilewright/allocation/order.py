@@ -72,7 +72,8 @@ def reordered(problem: ResidencyProblem, metrics: Sequence[str], seconds: float,
 
 def in_order(problem: ResidencyProblem, order: Sequence[int]) -> ResidencyProblem:
     """Return the problem with its steps in another order."""
-    return replace(problem, steps=tuple(problem.steps[at] for at in order))
+    whole = None if problem.whole is None else in_order(problem.whole, order)
+    return replace(problem, steps=tuple(problem.steps[at] for at in order), whole=whole)
 
 
 def _after(before: Sequence[frozenset[int]]) -> list[list[int]]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import ceil
@@ -116,6 +116,8 @@ class ResidencyProblem:
         In the order in which they run.
     cut_bytes
         What was left of each tensor that is larger than every scratchpad it needs, by its name: its whole size.
+    whole
+        The problem whose tensors were split, each into parts; None where none were, or it cannot be solved.
 
     Raises
     ------
@@ -129,6 +131,7 @@ class ResidencyProblem:
     tensors: tuple[ResidentTensor, ...]
     pads: tuple[Pad, ...]
     cut_bytes: tuple[tuple[str, int], ...] = ()
+    whole: "ResidencyProblem | None" = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check(self)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from tilewright.allocation.addresses import addressed
 from tilewright.allocation.heuristics import naive
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.stays import Prices, Stay, transfers_of
+from tilewright.allocation.stays import Prices, Shares, Stay, transfers_of
 from tilewright.base import Registry
 
+FOR_PARTS = ("compulsory", "roles", "capacity", "flow")
+"""Bounds that count tensors as if they could leave in part."""
 AllocationSolver = Callable[["PlanSearch"], None]
 """Offers plans to a search, and raises its bound."""
 
@@ -28,6 +30,10 @@ class PlanSearch:
         What no plan scores below, by how it was found.
     trace
         Seconds, score and by whom, of every plan that was better than those before it.
+    shares
+        How much of each tensor stays between two uses where that costs least, if that was worked out.
+    whole
+        The search for a plan of the whole tensors, where tensors are in parts.
     """
 
     problem: ResidencyProblem
@@ -39,6 +45,8 @@ class PlanSearch:
     addresses: tuple[int, ...] = ()
     bounds: dict[str, int] = field(default_factory=dict)
     trace: list[tuple[float, int, str]] = field(default_factory=list)
+    shares: Shares | None = None
+    whole: "PlanSearch | None" = None
     told: Callable[["PlanSearch"], None] | None = None
     began: float = field(default_factory=time.perf_counter)
 
@@ -60,6 +68,17 @@ class PlanSearch:
     def raise_bound(self, name: str, bound: int) -> None:
         """Take note of what no plan scores below."""
         self.bounds[name] = max(self.prices.lift(bound), self.bounds.get(name, 0))
+
+    @property
+    def in_bytes(self) -> bool:
+        """Whether bytes alone count, of which all parts of a tensor have as many as that."""
+        return self.prices.metrics == ("bytes",)
+
+    def take_bounds(self, whole: "PlanSearch") -> None:
+        """Take what no plan of whole tensors is below, where that holds for plans of parts: bytes alone must count."""
+        for name in FOR_PARTS:
+            if name in whole.bounds:
+                self.raise_bound(name, whole.prices.named(whole.bounds[name]) * self.prices.unit)
 
     def offer(self, name: str, stays: Sequence[Stay]) -> bool:
         """Take a plan if it has addresses and is the best; return whether it might be the best but has none.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tilewright.allocation.addresses import proven_conflict
 from tilewright.allocation.bounds import standing_bounds
-from tilewright.allocation.flow import Shares, flow_bound
+from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.heuristics import (
     belady,
     colouring,
@@ -17,11 +17,12 @@ from tilewright.allocation.heuristics import (
     placed,
 )
 from tilewright.allocation.linear import LinearProgram, linear_program
+from tilewright.allocation.parts import shares_of_parts
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.programs import ProgramOutcome, by_constraints, by_mathopt
 from tilewright.allocation.search import SOLVERS, PlanSearch
 from tilewright.allocation.sets import best_sets
-from tilewright.allocation.stays import Prices, Stay, held_of, stays_of
+from tilewright.allocation.stays import Prices, Shares, Stay, held_of, stays_of
 from tilewright.base import has_extra
 
 Rule = Callable[[ResidencyProblem, Prices], tuple[Stay, ...]]
@@ -135,19 +136,30 @@ def exact(search: PlanSearch) -> None:
     """Take the best heuristic, and prove it or find better.
 
     First by bounds alone, then by the best sets to hold in each step (moves being free) or, where too many wait for
-    that, by what a flow of least cost keeps; last by the integer program.
+    that, by what a flow of least cost keeps; last by the integer program. Of tensors in parts that flow is the one that
+    was worked out for whole tensors, where bytes alone count.
     """
-    _begin(search)
-    if not search.closed:
-        found = best_sets(search.problem, search.prices, search.score, lambda: search.left <= 0)
-        if found is not None:
-            search.raise_bound("sets", found.score)
-            search.offer("exact", stays_of(search.problem, placed(search.problem, found.sets)))
-        elif has_extra(EXTRA):
-            bound, shares = flow_bound(search.problem, search.prices, lambda: search.left <= 0)
-            search.raise_bound("flow", bound)
-            if not search.closed:
-                _online(search, shares)
+    whole = search.whole
+    if whole is not None and whole.shares is not None and search.in_bytes:
+        search.take_bounds(whole)
+        _online(search, shares_of_parts(whole.problem, search.problem, whole.shares))
+    else:
+        _begin(search)
+        if not search.closed:
+            _best_kept(search)
     cells = sum(steps[-1] - steps[0] + 1 for steps in search.problem.touches if steps) * len(search.problem.pads)
     if not search.closed and cells <= MOST_CELLS and has_extra(EXTRA):
         _programmed(search, "milp", lambda program: by_mathopt(program, search.left))
+
+
+def _best_kept(search: PlanSearch) -> None:
+    """Take the best sets to hold, or else what the flow keeps."""
+    found = best_sets(search.problem, search.prices, search.score, lambda: search.left <= 0)
+    if found is not None:
+        search.raise_bound("sets", found.score)
+        search.offer("exact", stays_of(search.problem, placed(search.problem, found.sets)))
+    elif has_extra(EXTRA):
+        bound, search.shares = flow_bound(search.problem, search.prices, lambda: search.left <= 0)
+        search.raise_bound("flow", bound)
+        if not search.closed:
+            _online(search, search.shares)

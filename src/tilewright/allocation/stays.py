@@ -23,6 +23,8 @@ Beginning = Literal["made", "load", "move"]
 TransferKind = Literal["load", "store", "move"]
 ResidencyMetric = Literal["bytes", "latency", "energy", "thesis"]
 RESIDENCY_METRICS = get_args(ResidencyMetric)
+Shares = dict[tuple[int, int], float]
+"""By tensor and step, how much of it stays until its next use."""
 AWAY = -1
 LARGEST = 2**61
 """What scores stay below, so that every solver can hold them."""
@@ -194,10 +196,10 @@ class Prices:
         names = (*self.metrics, "moves")
         spans = []
         for name in names:
-            most = sum(max(self._metric(name, kind, tensor, pad, origin) for kind in ("load", "store", "move")
-                           for pad in range(len(self.problem.pads)) for origin in range(len(self.problem.pads))
-                           if kind != "move" or (pad != origin and self.problem.across(origin, pad) is not None))
-                       * 2 * (steps[-1] - steps[0] + 1) for tensor, steps in enumerate(self.problem.touches) if steps)
+            dearest = {size: max(self._metric(name, kind, size, pad, origin) for kind, pad, origin in self._ways)
+                       for size in {one.size_bytes for one in self.problem.tensors}}
+            most = sum(dearest[one.size_bytes] * 2 * (steps[-1] - steps[0] + 1)
+                       for one, steps in zip(self.problem.tensors, self.problem.touches, strict=True) if steps)
             spans.append(most + self._fixed(name) + 1)
         for kept in range(len(names), 0, -1):
             weights = [1]
@@ -207,8 +209,15 @@ class Prices:
                 return (*weights, *[0] * (len(names) - kept))
         return (1, *[0] * len(self.metrics))
 
-    def _metric(self, name: str, kind: TransferKind, tensor: int, pad: int, origin: int) -> int:
-        size = self.problem.tensors[tensor].size_bytes
+    @cached_property
+    def _ways(self) -> tuple[tuple[TransferKind, int, int], ...]:
+        """Return all that can move, and from where: kind, scratchpad, and that where a move begins."""
+        pads = range(len(self.problem.pads))
+        return tuple((kind, pad, origin) for kind in get_args(TransferKind) for pad in pads
+                     for origin in (pads if kind == "move" else (AWAY,))
+                     if kind != "move" or (pad != origin and self.problem.across(origin, pad) is not None))
+
+    def _metric(self, name: str, kind: TransferKind, size: int, pad: int, origin: int) -> int:
         if name == "moves":
             return int(kind == "move")
         if name == "bytes":
@@ -235,7 +244,7 @@ class Prices:
 
     def price(self, kind: TransferKind, tensor: int, pad: int, origin: int = AWAY) -> int:
         """Return what one transfer costs."""
-        key = kind, tensor, pad, origin
+        key = kind, self.problem.tensors[tensor].size_bytes, pad, origin
         if key not in self._known:
             self._known[key] = sum(weight * self._metric(name, *key) for weight, name in zip(
                 self._weights, (*self.metrics, "moves"), strict=True) if weight)
@@ -266,10 +275,9 @@ class Prices:
     @cached_property
     def grain(self) -> int:
         """What all prices share, but for what only breaks ties: scores go in such steps; 0 where all are free."""
-        across = range(len(self.problem.pads))
-        return gcd(*(self.named(self.price(kind, tensor, pad, origin)) for tensor in range(len(self.problem.tensors))
-                     for kind in get_args(TransferKind) for pad in across for origin in across
-                     if kind != "move" or (pad != origin and self.problem.across(origin, pad) is not None)))
+        first = {one.size_bytes: at for at, one in enumerate(self.problem.tensors)}
+        return gcd(*(self.named(self.price(kind, at, pad, origin)) for at in first.values()
+                     for kind, pad, origin in self._ways))
 
     def lift(self, bound: int) -> int:
         """Return a bound raised to the next score that there can be."""

@@ -56,9 +56,10 @@ class ResidencyOptions(KeptOptions, OnMachine):
     tile_from: str | os.PathLike[str] | None = option(None, "--tile-from", metavar="RUN", says=(
         "Take the tiles of layers from their mappings in a run of tilewright map (a JSON file, its identity, or last): "
         "those inside its outermost loops, of as many memories as it takes until they fit."))
-    split: int = option(1, "--split", kind="whole", least=1, metavar="PARTS", says=(
+    split: int | str = option(1, "--split", metavar="PARTS", says=(
         "Split tensors into up to so many parts, each kept or not by itself, on a scratchpad of its own; as it is, a "
-        "tensor is whole on one. Parts are of one size, as many as that fill the smallest scratchpad."))
+        "tensor is whole on one. Parts are of one size, as many as that fill the smallest scratchpad; auto takes as "
+        "many as there is time for."))
     order: bool = option(False, "--order", kind="yes", says=(
         "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
     seed: int = again(SearchOptions, "seed", 0, "Of the search of orders: same seed, same order.")

@@ -4,7 +4,7 @@ import json
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -15,10 +15,12 @@ from typing import Any
 import tilewright.report
 from tilewright.allocation import (
     METADATA,
+    MOST_PARTS,
     SOLVERS,
     TILE,
     Bus,
     Pad,
+    Parts,
     PlanFault,
     PlannedStay,
     PlannedTransfer,
@@ -51,7 +53,7 @@ from tilewright.api.residency_options import ResidencyOptions
 from tilewright.api.runs import open_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed
-from tilewright.base import InputError, read_text, write_whole
+from tilewright.base import InputError, read_text, whole_of, write_whole
 from tilewright.cost import vector_work
 from tilewright.hardware import Accelerator, Memory, read_bandwidth
 from tilewright.jobs import Standing, interruptible, present_stop
@@ -200,14 +202,13 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch),
         "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
     stop, began = asked.stop or present_stop(), time.perf_counter()
-    posed = partial(network_problem, tensors, pads, _work(graph, machine), _bits(machine),
-                    asked.oversize, given=_given(asked, graph))  # type: ignore[arg-type]
-    problem = posed(asked.split)  # Ctrl-C raises here: there is no plan to return yet
-    whole = _whole(posed) if asked.split > 1 else None
+    problem = network_problem(  # Ctrl-C raises here: there is no plan to return yet
+        tensors, pads, _work(graph, machine), _bits(machine), asked.oversize, _parts(asked),  # type: ignore[arg-type]
+        _given(asked, graph))
     asked = replace(asked, seconds=max(LEAST_SECONDS, asked.seconds - (time.perf_counter() - began)))
     told = {"command": command, "machine": machine.name, "assumptions": _assumptions(problem, machine)}
     with interruptible(stop):
-        record = _solved(asked, problem, names, told, stop, whole)
+        record = _solved(asked, problem, names, told, stop)
     found = ScratchpadPlan(replace(record, interrupted=stop.is_set()),
                            "" if asked.out is None else str(Path(asked.out) / PLAN))
     if found.place:
@@ -257,17 +258,17 @@ def _known(asked: ResidencyOptions) -> PlanRecord | None:
     return None if known is None or verify(known) else known
 
 
-def _whole(posed: Callable[[], ResidencyProblem]) -> ResidencyProblem | None:
-    """Return the problem of tensors that are not split; None where an operation cannot have them."""
-    try:
-        return posed()
-    except InputError:
-        return None
+def _parts(asked: ResidencyOptions) -> Parts:
+    """Return into how many parts a tensor may be split."""
+    found: Parts | None = "auto" if asked.split == "auto" else whole_of(str(asked.split), 1, MOST_PARTS)
+    if found is None:
+        raise InputError("--split", f"must be from 1 to {MOST_PARTS}, or auto", asked.split)
+    return found
 
 
-def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[str],  # noqa: PLR0913, PLR0917
-            told: dict[str, Any], stop: Any, whole: ResidencyProblem | None) -> PlanRecord:
-    """Run the solvers, and return the best plan; ``whole`` is the problem whose tensors were split, if any were."""
+def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[str], told: dict[str, Any], stop: Any,
+            ) -> PlanRecord:
+    """Run the solvers, and return the best plan."""
     metrics = tuple(name.strip() for name in asked.objective.split(","))
     if asked.order and metrics in {("peak",), ("edp",)}:
         raise InputError("--order", "must be left out with --objective peak and edp", None, "Seek it by bytes")
@@ -288,7 +289,7 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         began = time.perf_counter()
         mine = replace(task, solver=name, told={**task.told, "solver": name})
         record = product_plan(mine) if metrics == ("edp",) else min(
-            (summed_plan(replace(mine, problem=one), whole) for one in orders), key=lambda one: one.score)
+            (summed_plan(replace(mine, problem=one)) for one in orders), key=lambda one: one.score)
         results.append(SolverResult(name, record.tally, record.score, record.bound, record.proven,
                                     time.perf_counter() - began, record.trace[-1][2] if record.trace else name))
         if best is None or record.score < best.score:

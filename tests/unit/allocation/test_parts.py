@@ -17,7 +17,7 @@ from tilewright.allocation import (
     ResidentTensor,
     plan_record,
     read_pads,
-    split_tensors,
+    split_problem,
     standing_bounds,
     stays_of_parts,
     verify,
@@ -36,8 +36,7 @@ def solved(problem, solver="exact"):
 
 
 def split(problem, parts):
-    tensors, steps = split_tensors(problem.tensors, problem.steps, problem.pads, parts)
-    return replace(problem, tensors=tensors, steps=steps)
+    return split_problem(problem.name, problem.steps, problem.tensors, problem.pads, parts)
 
 
 def narrow(problem):
@@ -60,13 +59,17 @@ def faults(search):
 def test_parts_come_to_the_whole_in_whole_words():
     tensors = tuple(ResidentTensor(f"t{size}", size, outside=True) for size in (1, 7, 8, 9, 30, 64))
     steps = (OperationStep("f", (0, 1, 2), (3,)), OperationStep("g", (4, 5), (5,)))
-    found, made = split_tensors(tensors, steps, read_pads("3x32B", 4), 4)
+    problem = split_problem("net", steps, tensors, read_pads("4x32B", 4), 4)
+    found, made = problem.tensors, problem.steps
     sizes = {one.name: [part.size_bytes for part in found if part.name.split(" part ")[0] == one.name]
              for one in tensors}
     assert sizes == {"t1": [1], "t7": [7], "t8": [8], "t9": [8, 1], "t30": [8, 8, 8, 6], "t64": [16] * 4}
     assert [len(step.touches) for step in made] == [5, 8]
     assert [found[at].name for at in made[0].writes] == ["t9 part 0", "t9 part 1"]
-    assert split_tensors(tensors, steps, read_pads("3x32B", 4), 1) == (tensors, steps)
+    assert problem.whole is None  # t64 is on no scratchpad whole
+    roomy = [split_problem("net", steps, tensors, read_pads("4x64B", 4), parts) for parts in (1, 4, "auto")]
+    assert (roomy[0].tensors, roomy[0].steps, roomy[0].whole) == (tensors, steps, None)
+    assert roomy[1].whole == roomy[2].whole == roomy[0]
 
 
 def test_no_plan_is_worse_for_parts_and_all_are_carried_out():
@@ -101,7 +104,7 @@ def test_a_network_is_split_where_that_is_asked(tmp_path):
     assert parts.bound == parts.cost.dram_bytes == 1_313_960 < whole.cost.dram_bytes
     fits = tw.allocate("minerva", pads="3x80KB", oversize="refuse", split=8)
     assert len({stay.pad for stay in fits.residency if fits.record.tensors[stay.tensor].name.startswith("fc0.W")}) > 1
-    for wrong, field in (({"split": 65}, "--split"),
+    for wrong, field in (({"split": 257}, "--split"), ({"split": "half"}, "--split"),
                          ({"split": 2, "export_tflite": tmp_path / "plan"}, "--export-tflite")):
         with pytest.raises(InputError) as told:
             tw.allocate("resnet18", pads="3x32KB", oversize="cut", **wrong)
