@@ -46,7 +46,7 @@ TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "", "objectiv
 WAY = Bus(8.0, 1.0)
 KINDS = {"one way": {}, "moves": {"across": WAY}, "roles": {"roles": True}, "roles, moves": {
     "roles": True, "across": WAY}}
-ORDERS = {"squeezenet": "3x64KB", "googlenet": "3x256KB", "gnmt": "4x8KB", "mnasnet": "3x64KB",
+ORDERS = {"squeezenet": "3x64KB", "googlenet": "3x256KB", "gnmt": "3x8KB", "mnasnet": "3x64KB",
           "densenet121": "3x256KB", "yolov8n": "5x128KB", "whisper-tiny": "4x128KB", "t5-small": "4x128KB",
           "shufflenet-v2": "3x32KB"}
 """Networks of which the order is sought: like Inception, an LSTM, one found by search, and others that branch."""

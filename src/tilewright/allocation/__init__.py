@@ -5,16 +5,15 @@ it moves; and what no plan can do with less of. It is checked by carrying it out
 """
 
 import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
-from tilewright.allocation.bounds import capacity_bound, role_bound, standing_bounds
+from tilewright.allocation.bounds import role_bound, standing_bounds
 from tilewright.allocation.network import network_problem
 from tilewright.allocation.objectives import PlanTask, peak_plan, product_plan, summed_plan
-from tilewright.allocation.offline import METADATA, OfflineTensor, offline_plan, offline_words
+from tilewright.allocation.offline import METADATA, offline_plan, offline_words
 from tilewright.allocation.order import in_order, predecessors, reordered
-from tilewright.allocation.parts import MOST_PARTS, PART, Parts, split_problem, stays_of_parts
+from tilewright.allocation.parts import MOST_PARTS, PART, Parts
 from tilewright.allocation.problem import (
     Bus,
     OperationStep,
-    Oversize,
     Pad,
     ResidencyProblem,
     ResidentTensor,
@@ -30,15 +29,12 @@ from tilewright.allocation.records import (
     plan_record,
     read_plan,
 )
-from tilewright.allocation.search import SOLVERS, AllocationSolver, PlanSearch
-from tilewright.allocation.sets import BestSets, best_order, best_sets
-from tilewright.allocation.simulation import PlanEvent, SimulatedPlan, simulate
+from tilewright.allocation.search import SOLVERS, PlanSearch
+from tilewright.allocation.sets import best_order
+from tilewright.allocation.simulation import simulate
 from tilewright.allocation.stays import (
-    RESIDENCY_METRICS,
-    DmaTransfer,
     PlanTally,
     Prices,
-    ResidencyMetric,
     Stay,
     tally,
     transfers_of,
@@ -51,19 +47,12 @@ __all__ = [
     "MOST_PARTS",
     "MOST_TILES",
     "PART",
-    "RESIDENCY_METRICS",
     "SOLVERS",
     "TILE",
-    "AllocationSolver",
-    "BestSets",
     "Bus",
-    "DmaTransfer",
-    "OfflineTensor",
     "OperationStep",
-    "Oversize",
     "Pad",
     "Parts",
-    "PlanEvent",
     "PlanFault",
     "PlanRecord",
     "PlanSearch",
@@ -72,15 +61,11 @@ __all__ = [
     "PlannedStay",
     "PlannedTransfer",
     "Prices",
-    "ResidencyMetric",
     "ResidencyProblem",
     "ResidentTensor",
-    "SimulatedPlan",
     "SolverResult",
     "Stay",
     "best_order",
-    "best_sets",
-    "capacity_bound",
     "cut_tensors",
     "in_order",
     "network_problem",
@@ -96,9 +81,7 @@ __all__ = [
     "reordered",
     "role_bound",
     "simulate",
-    "split_problem",
     "standing_bounds",
-    "stays_of_parts",
     "summed_plan",
     "tally",
     "transfers_of",

@@ -8,8 +8,8 @@ import numpy as np
 from tilewright.allocation.problem import ResidencyProblem, packed
 from tilewright.allocation.stays import AWAY, Held, Prices, Stay, empty, stays_of
 
-MOST_TRIES = 20_000
-"""Places that a search for one scratchpad for each stretch tries."""
+LARGE, MOST_TRIES = 500, 20_000
+"""Steps beyond which rules may take minutes; and places that a search for one scratchpad for each stretch tries."""
 
 
 def naive(problem: ResidencyProblem, prices: Prices) -> tuple[Stay, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.stays import Held, Prices, Stay, empty, stays_of
+from tilewright.allocation.stays import Held, Prices, Stay, empty, stays_of, versions
 
 Row = tuple[list[int], list[int], int]
 """Places of variables, their coefficients, and what their sum is at most."""
@@ -131,8 +131,7 @@ def _life(made: LinearProgram, tensor: int, steps: tuple[int, ...]) -> None:
 def _stores(made: LinearProgram, tensor: int) -> None:
     """Add what stores a tensor: once for each time that it is written, before it is loaded again or as it leaves."""
     problem = made.problem
-    writes = problem.written[tensor]
-    for at, end in zip(writes, (*writes[1:], len(problem.steps)), strict=False):
+    for at, end in versions(problem, tensor):
         pads = problem.pads_of(tensor, at)
         if not problem.dirty(tensor, at):
             for pad in pads:

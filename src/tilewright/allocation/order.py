@@ -8,13 +8,12 @@ from itertools import islice
 
 import numpy as np
 
-from tilewright.allocation.heuristics import belady, greedy
+from tilewright.allocation.heuristics import LARGE, belady, greedy
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import LARGEST, Prices, transfers_of
 
-MOST_FAILURES, WINDOW, LARGE = 400, 8, 1_000
-"""Changes in a row that gain nothing before it ends; operations that one change may put in another order; and steps
-beyond which rules of thumb take too long to judge by."""
+MOST_FAILURES, WINDOW = 400, 8
+"""Changes in a row that gain nothing before it ends; and operations that one change may put in another order."""
 
 
 def predecessors(problem: ResidencyProblem) -> tuple[frozenset[int], ...]:

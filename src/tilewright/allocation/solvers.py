@@ -6,6 +6,7 @@ from tilewright.allocation.addresses import proven_conflict
 from tilewright.allocation.bounds import standing_bounds
 from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.heuristics import (
+    LARGE,
     belady,
     colouring,
     eager,
@@ -31,9 +32,8 @@ RULES: dict[str, Rule] = {
     "colouring": colouring, "belady": belady, "greedy": greedy}
 """Heuristics, those of the literature first."""
 EXTRA = "cp-sat"
-LARGE, MOST_CELLS = 500, 200_000
-"""Steps beyond which `exact` begins from `online` alone (other rules may take minutes then), and places of tensors over
-time beyond which it leaves out the integer program."""
+MOST_CELLS = 200_000
+"""Places of tensors over time beyond which `exact` leaves out the integer program."""
 MOST_CUTS = 50
 """Residencies without addresses that are cut off before it ends with a gap."""
 
@@ -51,7 +51,7 @@ for _name, _rule in RULES.items():
 
 
 def _begin(search: PlanSearch) -> None:
-    """Begin from the best heuristic, and bounds that cost nothing."""
+    """Begin from the best heuristic, of large problems from `online`, and bounds that cost nothing."""
     if not search.bounds:
         standing_bounds(search)
     large = len(search.problem.steps) > LARGE

@@ -130,7 +130,7 @@ def _transfers(problem: ResidencyProblem, stays: Sequence[Stay]) -> Iterator[Dma
                 origin = mine[at - 1].pad if stay.begins == "move" else AWAY
                 yield DmaTransfer(stay.begins, tensor, stay.pad, stay.first, size, origin)
         loads = [stay.first for stay in mine if stay.begins == "load"]
-        for written, following in _versions(problem, tensor):
+        for written, following in versions(problem, tensor):
             last = following == len(problem.steps)
             # A load at the step that writes next brings in what was before.
             if any(written < at <= following for at in loads) or (last and problem.tensors[tensor].leaves):
@@ -138,7 +138,7 @@ def _transfers(problem: ResidencyProblem, stays: Sequence[Stay]) -> Iterator[Dma
                 yield DmaTransfer("store", tensor, pad, written, size)
 
 
-def _versions(problem: ResidencyProblem, tensor: int) -> Iterator[tuple[int, int]]:
+def versions(problem: ResidencyProblem, tensor: int) -> Iterator[tuple[int, int]]:
     """Return for each step that writes a tensor the next one that does, or the number of steps."""
     writes = problem.written[tensor]
     yield from zip(writes, (*writes[1:], len(problem.steps)), strict=False)

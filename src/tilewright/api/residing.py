@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import takewhile
 from math import ceil, inf
 from pathlib import Path
@@ -239,23 +238,32 @@ def _given(asked: ResidencyOptions, graph: Graph) -> dict[str, list[list[tuple[s
     return found
 
 
-def _place(asked: ResidencyOptions) -> Path | None:
-    """Return the file in the folder of the run that keeps the best plan."""
-    return None if asked.out is None else Path(asked.out) / PLAN
+class _Kept:
+    """The best plan in the folder of a run, if there is one; what is kept there later is known without reading."""
+
+    def __init__(self, asked: ResidencyOptions) -> None:
+        self.place = None if asked.out is None else Path(asked.out) / PLAN
+        self.told, found = asked.told, None
+        if self.place is not None and self.place.is_file():
+            found = _read(self.place)
+        self.plan = None if found is None or verify(found) else found
+
+    def keep(self, record: PlanRecord, search: PlanSearch) -> None:
+        """Keep a plan unless the one that is there is no worse, and tell how far the search is."""
+        if self.place is not None and not (self.plan is not None and _beats(self.plan, record)):
+            self.plan = record
+            ScratchpadPlan(replace(record, interrupted=True)).write(self.place)
+        if self.told is not None:
+            passed = time.perf_counter() - search.began
+            self.told(Standing(f"best {record.score:.5g}, bound {record.bound:.5g}:", int(passed), int(search.seconds),
+                               int(passed), passed, max(0.0, search.seconds - passed)))
 
 
 def _beats(known: PlanRecord, record: PlanRecord) -> bool:
     """Whether a plan of the same problem, perhaps in another order, is no worse than one that was found."""
     same = [(one.objective, () if one.objective == ("peak",) else one.pads, one.tensors, set(one.steps))
             for one in (known, record)]
-    return same[0] == same[1] and known.score <= record.score and not verify(known)
-
-
-def _known(asked: ResidencyOptions) -> PlanRecord | None:
-    """Return the plan in the folder of the run, if it holds."""
-    place = _place(asked)
-    known = _read(place) if place is not None and place.is_file() else None
-    return None if known is None or verify(known) else known
+    return same[0] == same[1] and known.score <= record.score
 
 
 def _parts(asked: ResidencyOptions) -> Parts:
@@ -274,8 +282,9 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         raise InputError("--order", "must be left out with --objective peak and edp", None, "Seek it by bytes")
     if len(metrics) > 1 and {"edp", "peak"} & set(metrics):
         raise InputError("--objective", "must have edp or peak by itself", asked.objective)
+    kept = _Kept(asked)
     task = PlanTask(problem, names[0], asked.seconds, stop.is_set, {**told, "objective": metrics}, asked.channels,
-                    _known(asked), partial(_keep, asked))
+                    kept.plan, kept.keep)
     if metrics == ("peak",):
         return peak_plan(replace(task, told={**task.told, "solver": "exact"}))
     best: PlanRecord | None = None
@@ -295,15 +304,18 @@ def _solved(asked: ResidencyOptions, problem: ResidencyProblem, names: Sequence[
         if best is None or record.score < best.score:
             best = record
     assert best is not None
-    return _bounded(best, results, asked.order, least)
+    return _bounded(best, results, len(orders) if asked.order else 0, least)
 
 
-def _bounded(best: PlanRecord, results: Sequence[SolverResult], ordered: bool, least: float | None) -> PlanRecord:
+def _bounded(best: PlanRecord, results: Sequence[SolverResult], orders: int, least: float | None) -> PlanRecord:
     """Return the best plan with the bound that holds for it: of all solvers, or of all orders (``least``) if it is met.
 
-    Bounds of other orders say nothing of the one that is shown.
+    Bounds of other orders say nothing of the one that is shown; ``orders`` is how many were tried where one was sought.
     """
-    if ordered:
+    if orders == 1:
+        best = replace(best, assumptions=(
+            *best.assumptions, "No other order of operations is allowed: each waits for the one before it."))
+    if orders > 1:
         met = least is not None and least >= best.score and len(best.objective) == 1
         bounds = {"all orders": best.score} if met else best.bounds
         return replace(best, solvers=tuple(results), bound=best.score if met else best.bound, bounds=bounds,
@@ -317,11 +329,14 @@ def _bounded(best: PlanRecord, results: Sequence[SolverResult], ordered: bool, l
 def _orders(asked: ResidencyOptions, task: PlanTask) -> tuple[list[ResidencyProblem], float | None]:
     """Return the problem in the given order and in others worth a plan, and what no order is below, if that is known.
 
+    Where each operation waits for the one before it, there is no other.
     The order of the plan in the folder of the run is one of them, so that an interrupted search goes on from it.
     Of the thesis's objective it is not: what is constant there depends on the order.
     """
     problem, metrics = task.problem, task.told["objective"]
     end, before = time.perf_counter() + task.seconds, predecessors(problem)
+    if all(at - 1 in steps for at, steps in enumerate(before) if at):
+        return [problem], None
     orders = [problem, reordered(problem, metrics, task.seconds, asked.seed, task.stopped)]
     where = {step: at for at, step in enumerate(problem.steps)}
     order = [where[step] for step in (() if task.known is None else task.known.steps) if step in where]
@@ -335,17 +350,6 @@ def _orders(asked: ResidencyOptions, task: PlanTask) -> tuple[list[ResidencyProb
         return orders, None
     least = max(best.score, role_bound(problem, prices))
     return [*orders, in_order(problem, best.order)], prices.first(least)
-
-
-def _keep(asked: ResidencyOptions, record: PlanRecord, search: PlanSearch) -> None:
-    """Keep a plan in the folder of the run unless the one there is no worse, and tell how far the search is."""
-    place = _place(asked)
-    if place is not None and not (place.is_file() and _beats(_read(place), record)):
-        ScratchpadPlan(replace(record, interrupted=True)).write(place)
-    if asked.told is not None:
-        passed = time.perf_counter() - search.began
-        asked.told(Standing(f"best {record.score:.5g}, bound {record.bound:.5g}:", int(passed), int(search.seconds),
-                            int(passed), passed, max(0.0, search.seconds - passed)))
 
 
 def _pads(asked: ResidencyOptions, machine: Accelerator) -> tuple[Pad, ...]:

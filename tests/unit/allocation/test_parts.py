@@ -17,12 +17,11 @@ from tilewright.allocation import (
     ResidentTensor,
     plan_record,
     read_pads,
-    split_problem,
     standing_bounds,
-    stays_of_parts,
     verify,
 )
 from tilewright.allocation.online import OnlineRun
+from tilewright.allocation.parts import split_problem, stays_of_parts
 from tilewright.base import InputError
 
 TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "", "objective": ("bytes",)}
