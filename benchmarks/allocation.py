@@ -36,8 +36,8 @@ from tilewright.allocation import (
     standing_bounds,
     verify,
 )
-from tilewright.allocation.packing import Buffers, pack
 from tilewright.allocation.solvers import RULES
+from tilewright.packing import Buffers, pack
 from tilewright.reproduce.spm_savings import NETWORKS, SIZES, problem_of
 from tilewright.workload import tensor_graph, zoo
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.allocation import network_problem, read_pads
-from tilewright.allocation.packing import Buffers, pack, read_buffers, verify_packing
+from tilewright.packing import Buffers, pack, read_buffers, verify_packing
 from tilewright.workload import tensor_graph, zoo
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "unit" / "allocation" / "minimalloc"
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "unit" / "packing" / "minimalloc"
 
 
 ELEMENTWISE = "relu", "add", "gelu", "norm", "scale", "softmax", "silu", "act"

@@ -16,7 +16,7 @@ HEAVY = ("numba", "onnx", "plotly", "sqlalchemy", "scipy", "torch")
 # Outermost last; what stands on one line never imports one another.
 ROOMS = (
     {"base"}, {"learn"}, {"hardware"}, {"workload"}, {"mapping"}, {"cost"}, {"store"}, {"interop"}, {"jobs"},
-    {"search"},
+    {"search", "packing"},
     {"codesign", "scheduling", "fusion", "recommendation", "allocation"}, {"validation"}, {"report"}, {"api"},
     {"reproduce"}, {"cli"}, {"__main__"},
 )
@@ -24,7 +24,7 @@ HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 # Compiled code is imported by module: a room that named it would load Numba for everybody.
 COMPILED = {f"tilewright.mapping.spaces.{name}"
             for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.mappings")}
-SUBROOMS = {"tilewright.allocation.packing", "tilewright.codesign.allocation", "tilewright.cost.reference",
+SUBROOMS = {"tilewright.codesign.allocation", "tilewright.cost.reference",
             "tilewright.fusion.flat", "tilewright.fusion.microbatch", "tilewright.fusion.trees",
             "tilewright.search.studies", "tilewright.search.descent", "tilewright.search.points",
             "tilewright.search.surrogate"}

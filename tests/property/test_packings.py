@@ -6,8 +6,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from tilewright.allocation.packing import PACKERS, Buffers, PackingSession, inplace, pack, verify_packing
-from tilewright.allocation.packing.exact import _Search
+from tilewright.packing import PACKERS, Buffers, PackingSession, inplace, pack, verify_packing
+from tilewright.packing.exact import _Search
 
 
 def drawn(rng, most):

@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.allocation.packing import Buffers, pack
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.stays import AWAY, Stay
+from tilewright.packing import Buffers, pack
 
 SECONDS, MANY = 1.0, 300
 """For the stays of a scratchpad; and stays beyond which only the first place that is free is tried."""

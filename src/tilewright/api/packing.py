@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.allocation.packing import Buffers, Packing, buffers_csv, read_buffers
-from tilewright.allocation.packing import pack as pack_buffers
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.packing_options import PackOptions
@@ -15,6 +13,8 @@ from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
 from tilewright.base import InputError, write_whole
 from tilewright.jobs import interruptible, present_stop
+from tilewright.packing import Buffers, Packing, buffers_csv, read_buffers
+from tilewright.packing import pack as pack_buffers
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +24,7 @@ class PackingRun(OnSheet):
     Examples
     --------
     >>> import tilewright as tw
-    >>> from tilewright.allocation.packing import Buffers
+    >>> from tilewright.packing import Buffers
     >>> run = tw.pack(Buffers(("a", "b", "c"), lower=[0, 2, 3], upper=[3, 9, 9], size=[4, 4, 4]))
     >>> run.packing.height, run.packing.bound, run.offsets["b"]
     (8, 8, 4)
@@ -81,7 +81,7 @@ def pack(asked: PackOptions) -> PackingRun:
     Examples
     --------
     >>> import tilewright as tw
-    >>> from tilewright.allocation.packing import Buffers
+    >>> from tilewright.packing import Buffers
     >>> buffers = Buffers(("a", "b", "c"), lower=[0, 2, 3], upper=[3, 9, 9], size=[4, 4, 4])
     >>> tw.pack(buffers, capacity=7).placed
     False

@@ -10,7 +10,7 @@ from tilewright.api.flags import Flag, option
 if TYPE_CHECKING:
     import os
 
-    from tilewright.allocation.packing import Buffers
+    from tilewright.packing import Buffers
 
 
 @dataclass(frozen=True)

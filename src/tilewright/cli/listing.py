@@ -208,7 +208,7 @@ def _allocators() -> Listing:
 
 
 def _packers() -> Listing:
-    from tilewright.allocation.packing import PACKERS
+    from tilewright.packing import PACKERS
 
     return Listing(("Method", "How it places"), [row[:2] for row in _members(PACKERS)])
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from tilewright.allocation.packing import Buffers, Packing
 from tilewright.base import Plot, Table
+from tilewright.packing import Buffers, Packing
 from tilewright.report.fronts import LEGEND
 from tilewright.report.quantities import engineering, percent, shortened
 from tilewright.report.sheet import Sheet

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.allocation.packing import Buffers, read_buffers, verify_packing
 from tilewright.base import InputError
+from tilewright.packing import Buffers, read_buffers, verify_packing
 
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
 BUFFERS = Buffers(("a", "<b>", "c"), np.array([0, 2, 3]), np.array([3, 9, 9]), np.array([4, 4, 4]),

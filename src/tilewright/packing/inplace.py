@@ -10,8 +10,8 @@ from math import inf, lcm, prod
 
 import numpy as np
 
-from tilewright.allocation.packing.buffers import Buffers, Packing, Span
 from tilewright.jobs import Stop
+from tilewright.packing.buffers import Buffers, Packing, Span
 
 Choice = tuple[int, ...]
 """For each buffer the one whose place it takes; its own for none."""

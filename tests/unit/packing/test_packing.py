@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.allocation.packing import PACKERS, Buffers, buffers_csv, pack, read_buffers, verify_packing
 from tilewright.base import InputError
+from tilewright.packing import PACKERS, Buffers, buffers_csv, pack, read_buffers, verify_packing
 
 INSTANCES = Path(__file__).parent / "minimalloc"
 CAPACITY = 1_048_576

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from tilewright.allocation.packing.buffers import Ints
-from tilewright.allocation.packing.session import PACKERS, PackingSession
+from tilewright.packing.buffers import Ints
+from tilewright.packing.session import PACKERS, PackingSession
 
 TRIES = 100
 """Orders that `hill-climb` tries."""
 
 
 def _place(session: PackingSession, order: Ints, tightest: bool, tries: int = 0) -> None:
-    from tilewright.allocation.packing.kernels import place_in_order  # noqa: PLC0415  (Numba loads late)
+    from tilewright.packing.kernels import place_in_order  # noqa: PLC0415  (Numba loads late)
 
     own = np.arange(len(order))
     instance = session.instance(own)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.allocation.packing.session import PACKERS, PackingSession
 from tilewright.base import require_extra
+from tilewright.packing.session import PACKERS, PackingSession
 
 
 @PACKERS.register("cp-sat")

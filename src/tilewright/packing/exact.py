@@ -12,12 +12,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from tilewright.allocation.packing.buffers import Ints
-from tilewright.allocation.packing.heuristics import best_fit, greedy_by_size, hill_climb
-from tilewright.allocation.packing.session import PACKERS, PackingSession
+from tilewright.packing.buffers import Ints
+from tilewright.packing.heuristics import best_fit, greedy_by_size, hill_climb
+from tilewright.packing.session import PACKERS, PackingSession
 
 if TYPE_CHECKING:
-    from tilewright.allocation.packing.kernels import Instance, SearchState
+    from tilewright.packing.kernels import Instance, SearchState
 
 SPARE, GROWTH, LONGER = 150, 1.05, 3
 """Nodes of a search in the first round beside one for each buffer, and how many times as many in each further round:
@@ -88,14 +88,14 @@ class _Search:
 
     def start(self, order: Ints) -> tuple["Instance", "SearchState"]:
         """Return where a search in an order begins."""
-        from tilewright.allocation.packing.kernels import search_state  # noqa: PLC0415  (Numba loads late)
+        from tilewright.packing.kernels import search_state  # noqa: PLC0415  (Numba loads late)
 
         instance = self.session.instance(order)
         return instance, search_state(instance)
 
     def search_part(self, part: int, places: Ints, height: int, rounds: int) -> Ints | None:
         """Search one part in every order; None where nothing was found, or shown to be impossible."""
-        from tilewright.allocation.packing.kernels import (  # noqa: PLC0415  (Numba loads late)
+        from tilewright.packing.kernels import (  # noqa: PLC0415  (Numba loads late)
             IMPOSSIBLE,
             OPEN,
             PLACED,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.allocation.packing.buffers import MOST, Buffers, Ints, Span
 from tilewright.base import InputError, csv_text, read_text, whole_of
+from tilewright.packing.buffers import MOST, Buffers, Ints, Span
 
 COLUMNS = {"id": "id", "buffer": "id", "buffer_id": "id", "lower": "lower", "start": "lower", "begin": "lower",
            "upper": "upper", "end": "end", "size": "size", "alignment": "alignment", "gaps": "gaps", "hint": "hint",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from tilewright.allocation.packing.buffers import Buffers, Ints, Packing
-from tilewright.allocation.packing.inplace import pack_in_place
 from tilewright.base import InputError, Registry
 from tilewright.jobs import Spending, Stop, present_stop
+from tilewright.packing.buffers import Buffers, Ints, Packing
+from tilewright.packing.inplace import pack_in_place
 
 if TYPE_CHECKING:
-    from tilewright.allocation.packing.kernels import Instance
+    from tilewright.packing.kernels import Instance
 
 Packer = Callable[["PackingSession"], None]
 PACKERS: Registry[Packer] = Registry("packer")
@@ -60,7 +60,7 @@ class PackingSession(Spending):
 
     def instance(self, order: Ints) -> "Instance":
         """Return the buffers in an order, as compiled code takes them."""
-        from tilewright.allocation.packing.kernels import Instance  # noqa: PLC0415  (Numba loads late)
+        from tilewright.packing.kernels import Instance  # noqa: PLC0415  (Numba loads late)
 
         covers = self.buffers.covers[order]
         sparse = csr_array(covers, dtype=np.int32)

@@ -1,9 +1,0 @@
-"""Which address? Buffers that live for a while, placed so that none share an address at one time."""
-
-from tilewright.allocation.packing import constraint, exact, heuristics  # noqa: F401  (registers)
-from tilewright.allocation.packing.buffers import Buffers, Packing, verify_packing
-from tilewright.allocation.packing.files import buffers_csv, read_buffers
-from tilewright.allocation.packing.session import PACKERS, Packer, PackingSession, pack
-
-__all__ = ["PACKERS", "Buffers", "Packer", "Packing", "PackingSession", "buffers_csv", "pack", "read_buffers",
-           "verify_packing"]
