@@ -20,6 +20,7 @@ from tilewright.allocation import (
     standing_bounds,
     verify,
 )
+from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.parts import split_problem, stays_of_parts
 from tilewright.base import InputError
@@ -134,3 +135,30 @@ def test_a_plan_of_whole_tensors_is_taken_where_that_of_parts_is_worse():
                     for split in (1, 2))
     assert parts.cost.dram_bytes == whole.cost.dram_bytes == 1_952_680
     assert parts.record.trace[-1][2] == "whole tensors" and parts.verify() == ()
+
+
+def test_what_bounds_whole_tensors_bounds_their_parts_by_bytes():
+    tight = 0
+    for problem in map(narrow, drawn(89, 20, most_steps=6)):
+        parts = split(problem, 3)
+        best, whole = solved(replace(parts, whole=None)), PlanSearch(problem, Prices(problem, ("bytes",)))
+        standing_bounds(whole)
+        whole.raise_bound("flow", flow_bound(problem, whole.prices, lambda: False)[0])
+        search = PlanSearch(parts, Prices(parts, ("bytes",)))
+        search.take_bounds(whole)
+        assert set(search.bounds) == {"compulsory", "roles", "capacity", "flow"}
+        assert best.closed and search.bound <= best.score
+        tight += search.bound > search.prices.compulsory
+    assert tight > 3
+
+
+def test_parts_are_guided_and_bounded_by_the_flow_of_their_tensors(monkeypatch):
+    asked = {"pads": "3x32KB", "oversize": "cut", "split": 4}
+    best = tw.allocate("resnet18", **asked)
+    monkeypatch.setattr("tilewright.allocation.sets.MOST_STATES", 0)
+    monkeypatch.setattr("tilewright.allocation.solvers.MOST_CELLS", 0)
+    monkeypatch.setattr("tilewright.allocation.bounds.capacity_bound", lambda problem, prices: prices.compulsory)
+    guided = tw.allocate("resnet18", **asked)
+    assert best.record.proven and guided.verify() == ()
+    assert guided.record.bounds["capacity"] < guided.record.bounds["flow"] == guided.bound <= best.bound
+    assert best.cost.dram_bytes <= guided.cost.dram_bytes <= 1.05 * best.cost.dram_bytes

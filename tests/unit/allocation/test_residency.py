@@ -49,6 +49,7 @@ from tilewright.allocation.sets import best_sets
 from tilewright.allocation.solvers import RULES
 from tilewright.allocation.stays import RESIDENCY_METRICS
 from tilewright.base import InputError, has_extra
+from tilewright.reproduce.spm_savings import lstm
 from tilewright.workload import tensor_graph, zoo
 
 WAY = Bus(8.0, 1.0)
@@ -345,6 +346,15 @@ def test_the_best_order_is_the_best_of_all_by_trying_each():
         better += min(scores.values()) < scores[orders[0]]
         stored += found.score > prices.compulsory
     assert min(better, stored) > 5, (better, stored)
+
+
+def test_an_lstm_whose_weights_do_not_fit_together_runs_all_products_of_inputs_first():
+    tensors, steps = lstm()
+    problem = ResidencyProblem("LSTM", tuple(steps), tuple(tensors), read_pads("1x16KB", 2))
+    prices = Prices(problem, ("bytes",))
+    given, best = best_sets(problem, prices), best_order(problem, prices, predecessors(problem))
+    assert prices.first(given.score) == 132_288 > prices.first(best.score) == prices.first(prices.compulsory) == 17_600
+    assert {steps[at].name for at in best.order[:8]} == {f"input{at}" for at in range(8)}
 
 
 def test_a_small_graph_is_proven_in_every_order(monkeypatch):
