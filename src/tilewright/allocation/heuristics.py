@@ -162,21 +162,34 @@ class _Pinning:
         """Return the steps from the first use of a tensor to the last."""
         return range(self.problem.touches[tensor][0], self.problem.touches[tensor][-1] + 1)
 
+    def loose_places(self, at: int, free: list[int], kept: int = AWAY) -> dict[int, int] | None:
+        """Return places of what a step touches beside what is kept, the first that are free; None where they fail."""
+        found = dict[int, int]()
+        for one in self.loose[at]:
+            if one != kept:
+                rooms = self.problem.rooms[one]
+                place = next((pad for pad in self.problem.pads_of(one, at) if free[pad] >= rooms[pad]), None)
+                if place is None:
+                    return None
+                free[place] -= rooms[place]
+                found[one] = place
+        return found
+
     def fits(self, at: int, tensor: int, pad: int) -> bool:
         """Whether all that a step touches fits beside what is kept: mostly the first places that are free do."""
         problem, free = self.problem, [*self.left[at]]
         free[pad] -= problem.rooms[tensor][pad]
         if free[pad] < 0 or pad not in problem.pads_of(tensor, at):
             return False
-        for one in self.loose[at]:
-            if one != tensor:
-                rooms = problem.rooms[one]
-                place = next((other for other in problem.pads_of(one, at) if free[other] >= rooms[other]), None)
-                if place is None:
-                    bound = {**self.bound, tensor: pad}
-                    return packed(problem, at, self.sets[at] | {tensor}, {}, bound) is not None
-                free[place] -= rooms[place]
-        return True
+        return self.loose_places(at, free, tensor) is not None or packed(
+            problem, at, self.sets[at] | {tensor}, {}, {**self.bound, tensor: pad}) is not None
+
+    def places(self, at: int) -> dict[int, int]:
+        """Return where all is in a step."""
+        found = self.loose_places(at, [*self.left[at]])
+        if found is None:
+            return packed(self.problem, at, self.sets[at], {}, self.bound) or {}
+        return found | {one: self.bound[one] for one in self.sets[at] if one in self.bound}
 
     def keep(self, tensor: int, pad: int) -> None:
         """Keep a tensor."""
@@ -196,8 +209,8 @@ def _pinned(problem: ResidencyProblem, order: Iterable[int], pads: Sequence[int]
         if pad is not None:
             run.keep(tensor, pad)
     held, anew = empty(problem), np.ones((len(problem.tensors), len(problem.steps)), dtype=np.bool_)
-    for at, tensors in enumerate(run.sets):
-        for tensor, pad in (packed(problem, at, tensors, {}, run.bound) or {}).items():
+    for at in range(len(problem.steps)):
+        for tensor, pad in run.places(at).items():
             held[tensor, at] = pad
     anew[list(run.bound)] = False
     return stays_of(problem, held, anew)

@@ -276,7 +276,8 @@ def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: M
             return False
         one, tried = order[at], set[tuple[int, int]]()
         first = chosen[order[at - 1]] if not wish and at and twin(order[at - 1], one) else 0
-        for pad in sorted((pad for pad in may[one] if pad >= first), key=lambda pad: (pad != wish.get(one, -1), pad)):
+        pads = [pad for pad in may[one] if pad >= first]
+        for pad in sorted(pads, key=lambda pad: (pad != wish[one], pad)) if one in wish else pads:
             same = problem.classes[pad], left[pad]
             if left[pad] >= problem.rooms[one][pad] and same not in tried:
                 tried.add(same)

@@ -86,13 +86,13 @@ def empty(problem: ResidencyProblem) -> Held:
 
 def stays_of(problem: ResidencyProblem, held: Held, anew: NDArray[np.bool_] | None = None) -> tuple[Stay, ...]:
     """Return the stays that ``held`` tells; where ``anew``, a tensor is loaded though it was there before."""
-    found = []
-    for tensor in np.flatnonzero((held != AWAY).any(axis=1)).tolist():
-        here = np.flatnonzero(held[tensor] != AWAY).tolist()
+    found, there = [], held != AWAY
+    begin, end = there.argmax(axis=1).tolist(), (held.shape[1] - there[:, ::-1].argmax(axis=1)).tolist()
+    for tensor in np.flatnonzero(there.any(axis=1)).tolist():
         row, first = held[tensor].tolist(), None
         made = None if problem.tensors[tensor].outside else problem.touches[tensor][0]
         begins: Beginning = "load"
-        for step in range(here[0], here[-1] + 2):
+        for step in range(begin[tensor], end[tensor] + 1):
             pad = row[step] if step < len(row) else AWAY
             before = row[step - 1] if step else AWAY
             again = anew is not None and step < len(row) and bool(anew[tensor, step])
