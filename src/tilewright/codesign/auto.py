@@ -153,8 +153,7 @@ class Auto:
         roomy = {**machines[0], **{key: ranges[key].high for key in self.pooling.needed}}
         needing: list[Nests] = []
         for machine in (*machines, roomy):
-            made, found = problem.machine(machine), dict[int, MappingPool]()
-            prices = self.pooling.prices({key: np.array([value]) for key, value in machine.items()})
+            made, prices, found = problem.machine(machine), self.pooling.prices(machine), dict[int, MappingPool]()
             for layer, operator in enumerate(problem.layers):
                 nests = problem.begun(layer, made, session.known.get(operator.name, ()))[:most]
                 session.spent += len(nests)
@@ -210,7 +209,7 @@ class Auto:
 
     def _pool(self, found: Mapping[int, MappingPool], machine: Machine) -> None:
         """Put children into the pools."""
-        prices = self.pooling.prices({key: np.array([value]) for key, value in machine.items()})
+        prices = self.pooling.prices(machine)
         if not self.pools:
             empty = next(iter(found.values()))
             self.pools = [MappingPool(*(part[:0] for part in found.get(layer, empty).parts))
@@ -246,14 +245,13 @@ class Auto:
 
     def _offer(self, machine: Machine, found: Lookup, at: int) -> None:
         """Cost a machine with its mappings as the model does, and take note of it; each mapping is a sample."""
-        session, chosen = self.session, {key: np.array([value]) for key, value in machine.items()}
-        made, fronts = self.problem.machine(machine), []
+        session, made, fronts = self.session, self.problem.machine(machine), []
         for layer, pool in enumerate(self.pools):
             rows = np.array([found.chosen[layer, at]])
             if self.problem.spreads and len(pool):
-                rows = np.flatnonzero(self.pooling.fits(pool, chosen)[:, 0])
+                rows = np.flatnonzero(self.pooling.fits(pool, machine)[:, 0])
                 rows = rows[first_of_front(np.column_stack([
-                    pool.latency[rows], pool.energy(self.pooling.prices(chosen))[rows, 0]]))]
+                    pool.latency[rows], pool.energy(self.pooling.prices(machine))[rows, 0]]))]
             fronts.append(self.pooling.front(layer, pool, made, rows) if len(pool) and len(rows) else None)
         session.spent += sum(1 for one in fronts if one is not None)
         session.offer(Candidate.of(self.problem, machine, fronts))

@@ -71,12 +71,11 @@ class Breeder:
         Where energy counts, first come those by which memories keep the same, though others be better: a kept set is
         judged by what has grown in it. ``leading`` are kept sets of each layer that promise much.
         """
-        numbers = {key: np.array([value]) for key, value in chosen.items()}
-        prices = self.pooling.prices(numbers)
+        prices = self.pooling.prices(chosen)
         values = [worth[0] * pool.latency + (worth[1] * pool.energy(prices)[:, 0] if worth[1] else 0.0)
                   for pool in pools]
         orders = [np.argsort(value, kind="stable") for value in values]
-        fits = [self.pooling.fits(pool, numbers)[:, 0][order] for pool, order in zip(pools, orders, strict=True)]
+        fits = [self.pooling.fits(pool, chosen)[:, 0][order] for pool, order in zip(pools, orders, strict=True)]
         ranked = [(order[own], order[~own]) for order, own in zip(orders, fits, strict=True)]
         apart = self.problem.priced
         sets = [[*dict.fromkeys(pool.kept[best if apart else best[:PARENTS]].tolist())]
@@ -171,7 +170,7 @@ def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Num
          seed: tuple[int, ...]) -> dict[str, Any]:
     """Return the children that are legal, as `taken` reads them, and how many were scored."""
     pooling, machine, near = breeder.pooling, breeder.problem.machine(chosen), breeder.near(chosen, worth[1] > 0)
-    prices = pooling.prices({key: np.array([one]) for key, one in chosen.items()})
+    prices = pooling.prices(chosen)
     found: dict[int, MappingPool] = {}
     for each in wanted:
         nests = breeder.children(each, machine, near, worth, np.random.default_rng((

@@ -6,12 +6,14 @@ from itertools import product
 from statistics import geometric_mean
 from typing import Any
 
+import numpy as np
+
 from tilewright.base import InputError, digest
 from tilewright.codesign.variants import stated, with_flexibility
 from tilewright.cost import NOTHING, Totals, network_sum
 from tilewright.hardware import Accelerator, Flexibility
 from tilewright.jobs import Job, Runner
-from tilewright.search import MAPPERS, Objective, Watch, search_flexible
+from tilewright.search import MAPPERS, Objective, Watch, first_of_front, search_flexible
 from tilewright.workload import Graph, Operator, UniqueOperator, unique_operators
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj", "edp": "edp"}
@@ -195,9 +197,5 @@ def pareto(exploration: Exploration, figure: str = "latency_cycles") -> tuple[st
     Ordered by the area that they add.
     """
     added = {outcome.choice: outcome.added_um2 for outcome in exploration.outcomes}
-    ordered = sorted(exploration.choices, key=lambda choice: (added[choice], exploration.worth(choice, figure)))
-    front: list[str] = []
-    for choice in ordered:
-        if not front or exploration.worth(choice, figure) < exploration.worth(front[-1], figure):
-            front.append(choice)
-    return tuple(front)
+    values = np.array([[added[choice], exploration.worth(choice, figure)] for choice in exploration.choices])
+    return tuple(exploration.choices[at] for at in first_of_front(values))

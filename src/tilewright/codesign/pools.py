@@ -141,9 +141,12 @@ class Pooling:
                         ((memory, tensor), kind, table.word_bits[tensor] / width))
         return found
 
-    def prices(self, chosen: Mapping[Number, Floats]) -> Floats:
-        """Return ``(j + 1, m)``: picojoules of each access, and of a cycle, on machines of figures ``(m)`` each."""
-        count = len(next(iter(chosen.values())))
+    def prices(self, chosen: Mapping[Number, Any]) -> Floats:
+        """Return ``(j + 1, m)``: picojoules of each access, and of a cycle, on machines of figures ``(m)`` each.
+
+        Figures may be those of one machine.
+        """
+        count = np.size(next(iter(chosen.values())))
         if not self.priced:
             return np.zeros((1, count))
         numbers = self.problem.budget.completed(chosen)
@@ -178,9 +181,9 @@ class Pooling:
         return MappingPool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), kept, table, latency, rest,
                            words).take(legal)
 
-    def fits(self, pool: MappingPool, chosen: Mapping[Number, Floats]) -> NDArray[np.bool_]:
-        """Return ``(n, m)``: which mappings run on which machines."""
-        found = np.ones((len(pool), len(next(iter(chosen.values())))), dtype=np.bool_)
+    def fits(self, pool: MappingPool, chosen: Mapping[Number, Any]) -> NDArray[np.bool_]:
+        """Return ``(n, m)``: which mappings run on which machines, or on one."""
+        found = np.ones((len(pool), np.size(next(iter(chosen.values())))), dtype=np.bool_)
         for at, name in enumerate(self.needed):
             found &= pool.needs[:, at, None] <= chosen[name]
         return found

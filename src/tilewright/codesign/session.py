@@ -244,7 +244,7 @@ class Session(Spending):
 
 def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Candidate) -> Candidate:
     """Return a machine with the mappings that a candidate has chosen, costed there."""
-    rows = problem.rows({key: np.array([value]) for key, value in chosen.items()})
+    rows = problem.rows(chosen)
     fronts: list[LayerFront | None] = []
     for layer in range(len(problem.layers)):
         nests = candidate.nests(layer)
