@@ -32,8 +32,8 @@ UNITS = 2
 class DigammaOptions(MapperOptions):
     """Options of ``digamma``; what is not given has the value of the preset."""
 
-    preset: Annotated[str, "``release``: the rates of DiGamma's release. ``tuned``: the same rates of its operators, "
-                           "in small generations, with what the release has not: ``ranked``, ``logarithmic``, "
+    preset: Annotated[str, "``release``: the rates of DiGamma's release. ``tuned``: rates found by Optuna, in small "
+                           "generations, with what the release has not: ``ranked``, ``logarithmic``, "
                            "``exact``, ``trims``, ``layers``, ``exchange``."] = "tuned"
     population: Annotated[Count, "Designs of a generation."] = 100
     elite: Annotated[Share, "Share of it that lives on."] = 0.05
