@@ -51,7 +51,7 @@ class CheckedClaim:
         return f"{self.layer}: {claim}: {word} ({self.reason})"
 
 
-def verify(place: str | os.PathLike[str]) -> tuple[CheckedClaim, ...]:
+def verify(place: str | os.PathLike[str], optimum: bool = False) -> tuple[CheckedClaim, ...]:
     """Check what a run claims of its layers by a program that shares no code with searches, bounds and engine.
 
     Each mapping is scored anew, by the oracle where it is small enough for that (else by the model's formulas), and the
@@ -61,6 +61,8 @@ def verify(place: str | os.PathLike[str]) -> tuple[CheckedClaim, ...]:
     ----------
     place
         A certificate (``tilewright map ... --certificate FILE``), or a run as of `open_run`.
+    optimum
+        Check more than is claimed: that each mapping is the optimum, whatever the bound.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def verify(place: str | os.PathLike[str]) -> tuple[CheckedClaim, ...]:
             Constraints())
         space = MapSpace(operator, machine, record.request.tiling, constraints)  # type: ignore[arg-type]
         found.append(_checked(layer, provable(space, record.request), Scorer(
-            Objective.parse(record.request.objective), operator, machine)))
+            Objective.parse(record.request.objective), operator, machine), optimum))
     return tuple(found)
 
 
@@ -103,11 +105,12 @@ def provable(space: MapSpace, request: RequestRecord) -> ProofSpace:
         for weight, metric in scorer.weights), dict(space.constraints.keeps))
 
 
-def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer) -> CheckedClaim:
-    """Check what is said of one layer."""
+def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: bool) -> CheckedClaim:
+    """Check what is said of one layer, or that its mapping is the optimum."""
     operator, machine = space.operator, space.accelerator
     search, bounds = layer.search, layer.bounds
-    score, bound = (None if search is None else search.score), (None if bounds is None else bounds.score)
+    score = None if search is None else search.score
+    bound = score if optimum else None if bounds is None else bounds.score
     touches = operator.macs * len(operator.tensors) * len(machine.memories)
 
     def scored(mapping: Mapping, most: int = TOUCH_BUDGET // 100) -> float:

@@ -38,7 +38,11 @@ def allocate(asked: Asked, report: Page = None, json: Json = None) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def verify(plan: PlanFile) -> None:
+def verify(
+    plan: PlanFile,
+    optimum: Annotated[bool, typer.Option("--optimum", help=(
+        "Of a certificate, check more than it claims: that each mapping is the optimum, whatever the bound."))] = False,
+) -> None:
     """Check a plan for scratchpads, or the bounds of a mapped network, apart from what made it.
 
     A plan is carried out, word by word. Of a certificate, every mapping is scored anew, and the space of all mappings
@@ -46,7 +50,7 @@ def verify(plan: PlanFile) -> None:
     be told.
     """
     if tilewright.api.is_run(plan):
-        claims = tilewright.api.verify(plan)
+        claims = tilewright.api.verify(plan, optimum)
         for claim in claims:
             typer.echo(str(claim))
             if claim.better is not None:
