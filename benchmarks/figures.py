@@ -154,13 +154,13 @@ def _python(code: str, *arguments: str, **environment: str) -> str:
 
 
 def _fresh(times: int, code: str, *arguments: str) -> float:
-    """Return the median seconds of fresh processes, the first of which (it may fill caches) is not counted."""
+    """Return the median seconds of fresh processes; of several the first, which may fill caches, is not counted."""
     taken = []
-    for _ in range(times + 1):
+    for _ in range(times + (times > 1)):
         start = time.perf_counter()
         _python(code, *arguments)
         taken.append(time.perf_counter() - start)
-    return median(taken[1:])
+    return median(taken[-times:])
 
 
 def _compiling(cache: Path, code: str) -> float:
