@@ -16,7 +16,7 @@ Group = frozenset[int]
 def standing_bounds(search: PlanSearch) -> None:
     """Raise the bounds that every plan is held against, whichever way it is found."""
     whole = search.whole
-    if whole is not None and search.in_bytes:
+    if whole is not None and search.divides:
         standing_bounds(whole)
         search.take_bounds(whole)
         return

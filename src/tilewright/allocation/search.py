@@ -70,12 +70,14 @@ class PlanSearch:
         self.bounds[name] = max(self.prices.lift(bound), self.bounds.get(name, 0))
 
     @property
-    def in_bytes(self) -> bool:
-        """Whether bytes alone count, of which all parts of a tensor have as many as that."""
-        return self.prices.metrics == ("bytes",)
+    def divides(self) -> bool:
+        """Whether parts move as much and take as much room as their tensors: by bytes alone, where those fill words."""
+        return self.whole is not None and self.prices.metrics == ("bytes",) and all(
+            room == tensor.size_bytes for tensor, rooms in zip(
+                self.whole.problem.tensors, self.whole.problem.rooms, strict=True) for room in rooms)
 
     def take_bounds(self, whole: "PlanSearch") -> None:
-        """Take what no plan of whole tensors is below, where that holds for plans of parts: bytes alone must count."""
+        """Take what no plan of whole tensors is below, where it `divides`."""
         for name in FOR_PARTS:
             if name in whole.bounds:
                 self.raise_bound(name, whole.prices.named(whole.bounds[name]) * self.prices.unit)

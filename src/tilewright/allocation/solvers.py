@@ -137,10 +137,10 @@ def exact(search: PlanSearch) -> None:
 
     First by bounds alone, then by the best sets to hold in each step (moves being free) or, where too many wait for
     that, by what a flow of least cost keeps; last by the integer program. Of tensors in parts that flow is the one that
-    was worked out for whole tensors, where bytes alone count.
+    was worked out for whole tensors, where that holds for them.
     """
     whole = search.whole
-    if whole is not None and whole.shares is not None and search.in_bytes:
+    if whole is not None and whole.shares is not None and search.divides:
         search.take_bounds(whole)
         _online(search, shares_of_parts(whole.problem, search.problem, whole.shares))
     else:
