@@ -15,7 +15,9 @@ from tilewright.allocation import (
     Prices,
     ResidencyProblem,
     ResidentTensor,
+    in_order,
     plan_record,
+    predecessors,
     read_pads,
     standing_bounds,
     verify,
@@ -85,6 +87,17 @@ def test_no_plan_is_worse_for_parts_and_all_are_carried_out():
             assert parts.closed and parts.prices.first(parts.score) <= whole.prices.first(whole.score)
             better += parts.prices.first(parts.score) < whole.prices.first(whole.score)
     assert better > 1
+
+
+def test_parts_and_their_tensors_run_in_one_order():
+    problem = next(one for one in drawn(83, 40, most_steps=6) if not predecessors(one)[1])
+    parts = in_order(split(problem, 3), [1, 0, *range(2, len(problem.steps))])
+    assert [step.name for step in parts.whole.steps] == [step.name for step in parts.steps] != [
+        step.name for step in problem.steps]
+    whole = solved(parts.whole)
+    search = PlanSearch(parts, Prices(parts, ("bytes",)))
+    search.take("whole", *stays_of_parts(parts.whole, parts, whole.stays, whole.addresses))
+    assert faults(search) == ()
 
 
 def test_a_tensor_larger_than_a_scratchpad_lies_on_two():
