@@ -132,7 +132,7 @@ SMALLER = {
     "mse-fig5.4": {"samples": 100, "points": 60, "learnt": 200},
     "mse-fig5.9": {"samples": 20},
     "mse-fig5.11": {"samples": 20},
-    "mse-table5.4": {"samples": 100},
+    "mse-table5.4": {"samples": 30},
     "ruby-fig13": {"every": 20},
     "ruby-fig14": {"every": 20},
     "sagar-fig7e": {"learners": ("fixed", "mlp-a", "adaptnet")},
