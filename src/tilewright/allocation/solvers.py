@@ -86,7 +86,9 @@ def lp_bound(search: PlanSearch) -> None:
     found = by_mathopt(program, search.left, relaxed=True)
     search.raise_bound("lp", found.bound)
     values = found.values
-    if values is not None:
+    if values is None:
+        search.offer("naive", naive(search.problem, search.prices))
+    else:
         def kept(gap: tuple[int, int, int]) -> float:
             tensor, _, last = gap
             return -sum(values[program.here[tensor, pad, last - 1]] for pad in range(len(search.problem.pads))

@@ -25,6 +25,7 @@ from tilewright.allocation import (
 from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.parts import split_problem, stays_of_parts
+from tilewright.allocation.programs import ProgramOutcome
 from tilewright.base import InputError
 
 TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "", "objective": ("bytes",)}
@@ -98,6 +99,13 @@ def test_parts_and_their_tensors_run_in_one_order():
     search = PlanSearch(parts, Prices(parts, ("bytes",)))
     search.take("whole", *stays_of_parts(parts.whole, parts, whole.stays, whole.addresses))
     assert faults(search) == ()
+
+
+def test_a_relaxation_without_time_leaves_the_naive_plan(monkeypatch):
+    monkeypatch.setattr("tilewright.allocation.solvers.by_mathopt", lambda *_, **__: ProgramOutcome(None, 0, False))
+    for parts in (1, 2):
+        plan = tw.allocate("lenet5", pads="3x32KB", oversize="cut", solver="lp-bound", split=parts)
+        assert plan.record.trace[-1][2] in {"naive", "whole tensors"} and plan.verify() == ()
 
 
 def test_a_tensor_larger_than_a_scratchpad_lies_on_two():
