@@ -22,9 +22,13 @@ class Registry(Generic[T]):
         self.family = family
         self._members: dict[str, T] = {}
         self._options: dict[str, type] = {}
+        self._also: dict[str, str] = {}
 
-    def register(self, name: str, options: type | None = None) -> Callable[[T], T]:
-        """Return a decorator that registers its argument under ``name``, with the record of its options."""
+    def register(self, name: str, options: type | None = None, also: tuple[str, ...] = ()) -> Callable[[T], T]:
+        """Return a decorator that registers its argument under ``name``, with the record of its options.
+
+        By the names in ``also`` it is found, too, but not listed.
+        """
 
         def add(member: T) -> T:
             if name in self._members:
@@ -32,6 +36,7 @@ class Registry(Generic[T]):
             self._members[name] = member
             if options is not None:
                 self._options[name] = options
+            self._also.update(dict.fromkeys(also, name))
             return member
 
         return add
@@ -39,14 +44,14 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the member called ``name``; an unknown name is an `InputError` that suggests a near one."""
         try:
-            return self._members[name]
+            return self._members[self._also.get(name, name)]
         except KeyError:
             raise unknown_name(self.family, name, list(self._members)) from None
 
     def options(self, name: str) -> type | None:
         """Return the record of the options of the member called ``name``; None where it named none."""
         self.get(name)
-        return self._options.get(name)
+        return self._options.get(self._also.get(name, name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)

@@ -170,7 +170,8 @@ def won(cycles: list[list[float]]) -> dict[int, int]:
 
 
 @reproduction("sagar-fig12", "Which sub-arrays G1 to G20 want, and what must be counted for larger ones to win",
-              SOURCE + "table IV and figure 12a", (FAVOUR,), Setting("quick", 1), Setting("full", 1))
+              SOURCE + "table IV and figure 12a", (FAVOUR,), Setting("quick", 1), Setting("full", 1),
+              also=("sagar-table4",))
 def figure12(setting: Setting, runner: Runner) -> Findings:
     """Find the best square sub-arrays of twenty products under every switch."""
     found = {name: won(cycles) for name, cycles in _one(runner, {"figure": 12}, _figure12).items()}
@@ -272,7 +273,7 @@ TABLE3 = {"4x4": (1024, 16, 4, 256), "8x8": (256, 64, 8, 512), "16x16": (64, 256
 
 
 @reproduction("sagar-fig13", "Table III, and what the text says of area and power", SOURCE + "table III, section V-B",
-              tuple(PRINTED.values()), Setting("quick", 1), Setting("full", 1))
+              tuple(PRINTED.values()), Setting("quick", 1), Setting("full", 1), also=("sagar-table3",))
 def figure13(setting: Setting, runner: Runner) -> Findings:
     """Work out the text's figures from one another."""
     whole = sum(units * macs == SAGAR.macs and units * banks * words == 2**20

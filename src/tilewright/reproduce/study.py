@@ -89,10 +89,10 @@ REPRODUCTIONS: Registry[Study] = Registry("reproduction")
 
 
 def reproduction(name: str, title: str, source: str, claims: tuple[Claim, ...], quick: Setting, full: Setting,  # noqa: PLR0913, PLR0917
-                 **more: Any) -> Callable[[Run], Run]:
-    """Register the function below as what measures a `Study`."""
+                 also: tuple[str, ...] = (), **more: Any) -> Callable[[Run], Run]:
+    """Register the function below as what measures a `Study`, which is found by the names in ``also``, too."""
     def register(run: Run) -> Run:
-        REPRODUCTIONS.register(name)(Study(name, title, source, claims, quick, full, run, **more))
+        REPRODUCTIONS.register(name, also=also)(Study(name, title, source, claims, quick, full, run, **more))
         return run
 
     return register

@@ -207,3 +207,11 @@ def test_the_list_names_every_reproduction(monkeypatch, capsys):
     numbered = [f"ruby-fig{number}" for number in range(7, 15)]
     assert [told.index(f"{name} ") for name in numbered] == sorted(told.index(f"{name} ") for name in numbered)
     assert told.index("flexion-tile") < told.index("ruby-fig7")
+
+
+def test_tables_that_a_figure_draws_are_found_by_their_own_names_and_not_listed():
+    from tilewright.reproduce import REPRODUCTIONS
+
+    for table, figure in (("sagar-table3", "sagar-fig13"), ("sagar-table4", "sagar-fig12")):
+        assert REPRODUCTIONS.get(table) is REPRODUCTIONS.get(figure)
+        assert table not in list(REPRODUCTIONS)
