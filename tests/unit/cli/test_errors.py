@@ -20,7 +20,7 @@ WRONG = {
     "operator name": (("map", "conv:K=1,Z=2", "-a", "eyeriss"), "must give only K, C, P, Q, R, S, N, G"),
     "size twice": (("map", "matmul:M=8,M=9,N=4,K=4", "-a", "eyeriss"), "must give each size once; Got 'M=9'"),
     "einsum": (("map", "einsum:ii->i:i=3", "-a", "eyeriss"), "must not repeat a letter"),
-    "arch": (("map", "ncf", "-a", "eyeris"), "must be a known accelerator; Got 'eyeris'; Did you mean eyeriss?"),
+    "arch": (("map", "ncf", "-a", "eyeris"), "Got 'eyeris'; Did you mean eyeriss, eyeriss-v2-like?"),
     "arch file": (("map", "ncf", "-a", "mine.yaml"), "mine.yaml: must be an existing file"),
     "arch broken": (("map", "ncf", "-a", "table.yaml"), "table.yaml:2 arch.layers: is not a known field"),
     "objective": ((*MAP, "-o", "speed"), "must be a known metric; Got 'speed'"),
