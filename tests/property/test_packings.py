@@ -60,6 +60,14 @@ def check(seed, most, methods):
     return least > buffers.live_peak
 
 
+def test_an_alignment_that_divides_all_sizes_holds_beside_one_that_does_not():
+    buffers = Buffers(tuple("01234"), np.array([3, 2, 3, 3, 6]), np.array([4, 4, 7, 8, 9]), np.array([4, 4, 6, 8, 4]),
+                      np.array([1, 2, 3, 3, 2]), gaps=((), (), ((4, 6),), ((4, 7),), ()))
+    for method in (*QUICK, "hill-climb"):
+        found = pack(buffers, method=method)
+        assert verify_packing(buffers, found.offsets, found.height) == [], method
+
+
 def with_pairs(rng, equal):
     """Return random buffers of which some may take the place of one or two that live until they are made."""
     n, width = int(rng.integers(2, 7)), int(rng.integers(1, 4))

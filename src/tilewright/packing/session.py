@@ -36,11 +36,10 @@ class PackingSession(Spending):
         super().__init__(None, seconds, stop)
         self.buffers = buffers
         sizes = gcd(int(np.gcd.reduce(buffers.size)), bank or 0)
-        alignments = [int(one) for one in np.unique(buffers.alignment) if sizes % one]
-        self.unit = gcd(sizes, *alignments)
+        self.unit = _unit(sizes, np.unique(buffers.alignment).tolist())
         self.bank = (bank or 0) // self.unit
         self.size = buffers.size // self.unit
-        self.alignment = np.where(sizes % buffers.alignment == 0, 1, buffers.alignment // self.unit)
+        self.alignment = np.where(self.unit % buffers.alignment == 0, 1, buffers.alignment // self.unit)
         self.capacity = None if capacity is None else capacity // self.unit
         self.bound = buffers.live_peak // self.unit
         self.offsets: Ints | None = None
@@ -82,6 +81,14 @@ class PackingSession(Spending):
         height = int((offsets + self.buffers.size).max(initial=0)) if offsets is not None else 0
         proven = self.height <= self.bound if fits else self.capacity is not None and self.bound > self.capacity
         return Packing(offsets, height, self.bound * self.unit, proven, method, self.spent, self.used_seconds)
+
+
+def _unit(sizes: int, alignments: list[int]) -> int:
+    """Return the largest divisor of ``sizes`` that each alignment either divides or is a multiple of."""
+    unit = sizes
+    while odd := [one for one in alignments if unit % one and one % unit]:
+        unit = gcd(unit, *odd)
+    return unit
 
 
 def _rows(relation: np.ndarray) -> tuple[Ints, Ints]:
