@@ -291,14 +291,14 @@ def _warm(asked: DesignOptions, problem: DesignProblem) -> Warmth:
         raise InputError("warm_start", "must be off unless the method is auto", asked.warm_start)
     spaces = {layer.name: problem.map_space(at, problem.widest) for at, layer in enumerate(problem.layers)}
     folder = None if asked.out is None else Path(asked.out) / f"library-{problem.identity[:12]}"
-    return warmth(asked.warm_start, asked.store, spaces, Objective.parse(problem.objective.split("-")[0]), folder)
+    return warmth(asked.warm_start, asked.store, spaces, Objective.parse(problem.sums), folder)
 
 
 def _keep_mappings(found: Sequence[Designed], runs: Sequence[Run], warm: Warmth) -> None:
     """Put the mappings of designs into the library."""
     for one in found if runs else ():
         assert one.best is not None
-        goal = one.problem.objective.split("-")[0]
+        goal = one.problem.sums
         for at, layer in enumerate(one.layers.values()):
             space = one.problem.map_space(at, one.machine, int(one.best.nests(at).kept[0]))
             score = METRICS[goal].of(layer.cost.latency_cycles, layer.cost.energy_pj, 0.0, one.machine.frequency_mhz)

@@ -179,7 +179,7 @@ class Auto:
     @property
     def worths(self) -> tuple[Worth, ...]:
         """What cycles and picojoules are worth in the objective, near the best so far."""
-        sums, best = self.problem.objective.split("-")[0], self.session.nearest
+        sums, best = self.problem.sums, self.session.nearest
         limited = self.problem.budget.most("power") < np.inf
         if not limited and sums in ("latency", "energy"):
             return ((1.0, 0.0),) if sums == "latency" else ((0.0, 1.0),)

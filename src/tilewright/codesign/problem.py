@@ -117,6 +117,11 @@ class DesignProblem:
         return digest(replace(self, weights=self.weights.tolist()))
 
     @property
+    def sums(self) -> str:
+        """What layers add to: the objective but for area."""
+        return self.objective.split("-")[0]
+
+    @property
     def spreads(self) -> bool:
         """Whether searches tell mappings between the fewest cycles and the fewest picojoules."""
         return self.spread or self.objective.startswith("edp") or any(one.what == "power" for one in self.limits)
@@ -434,7 +439,7 @@ def composed(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: flo
     Of a sum alone (cycles, picojoules) each layer's own least is best. Else the best of `rated` is taken, so that the
     choice may miss the best of all combinations, but never names figures that it does not have.
     """
-    sums = problem.objective.split("-")[0]
+    sums = problem.sums
     alone = problem.budget.most("power") == np.inf and sums in ("latency", "energy")
     rates = [0.0 if sums == "energy" else np.inf] if alone else None
     choice, figures = rated(problem, fronts, area_um2, rows, rates)

@@ -284,7 +284,7 @@ def _searched(problem: DesignProblem, layer: int, machine: Accelerator, kept: in
               by: MachineSearch) -> tuple[int, LayerFront | None]:
     """Return the samples that the search of a layer by one kept set took, and the mappings found."""
     operator = problem.layers[layer]
-    result = search(operator, machine, objective=problem.objective.split("-")[0], mapper=by.mapper, budget=by.samples,
+    result = search(operator, machine, objective=problem.sums, mapper=by.mapper, budget=by.samples,
                     seed=(by.seed, layer, *filter(None, [kept])), space=problem.map_space(layer, machine, kept),
                     options=by.options, front=("latency", "energy") if problem.spreads else (), watch=Watch(threads=1))
     if not result.feasible or result.mapping is None or result.cost is None:

@@ -182,7 +182,7 @@ class _Group:
 
     def _worth(self, at: int) -> Worth:
         """Return what a cycle and a picojoule are worth on a machine."""
-        sums = self.problem.objective.split("-")[0]
+        sums = self.problem.sums
         return (1.0, 0.0) if sums == "latency" else (0.0, 1.0) if sums == "energy" else (float(self.rates[at]), 1.0)
 
     def _taken(self, values: Sequence[Mapping[str, Any] | None]) -> list[dict[int, MappingPool]]:

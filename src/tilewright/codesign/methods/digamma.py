@@ -332,7 +332,7 @@ class Digamma:
 
     def _choose(self, made: Generation, scores: Scores) -> None:
         """Choose elite and parents among the generation and the elite before it; of equal ones the first."""
-        options, sums = self.options, self.session.problem.objective.split("-")[0]
+        options, sums = self.options, self.session.problem.sums
         merits = {"latency": scores.latency, "energy": scores.energy}.get(sums, scores.latency * scores.energy)
         excess = np.where(np.isfinite(scores.score), 0.0, scores.excess if options.ranked else 1.0)
         ranks = np.concatenate([self.ranks, [excess, np.where(excess > 0, np.inf, scores.score)]], axis=1)
