@@ -7,16 +7,14 @@ from pathlib import Path
 
 from tilewright.api.evaluation import case_cost
 from tilewright.api.runs import open_run
-from tilewright.base import InputError, read_text
-from tilewright.cost.reference import TOUCH_BUDGET, ProofSpace, check_claim
+from tilewright.base import InputError, open_binary
+from tilewright.cost.reference import EQUAL, TOUCH_BUDGET, ProofSpace, check_claim
 from tilewright.mapping import Constraints, Mapping, MapSpace, full_keeps, is_legal, load_constraints
 from tilewright.search import Objective, Scorer
 from tilewright.store import LayerRecord, RequestRecord, accelerator_of, mapping_of, operator_of
 
-MOST_BYTES = 2**28
-"""Size of the files that are read, at most."""
-SAME = 1e-9
-"""Scores that differ by no more of them are the same."""
+HEAD = 1000
+"""Bytes of a file by which a run is known."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class CheckedClaim:
         claim = f"no mapping scores below {self.bound:.9g}" if self.bound is not None else "nothing is claimed"
         if self.score and self.bound:
             gap = self.score / self.bound - 1
-            claim += ", the optimum" if gap <= SAME else f", {gap:.2%} below the {self.score:.9g} found"
+            claim += ", the optimum" if gap <= EQUAL else f", {gap:.2%} below the {self.score:.9g} found"
         return f"{self.layer}: {claim}: {word} ({self.reason})"
 
 
@@ -84,8 +82,14 @@ def verify(place: str | os.PathLike[str], optimum: bool = False) -> tuple[Checke
 
 
 def is_run(place: str | os.PathLike[str]) -> bool:
-    """Whether a file seems to hold a run, perhaps a broken one."""
-    return '"software"' in read_text(Path(place), MOST_BYTES)[:1000]
+    """Whether a file seems to hold a run, perhaps a broken one; not where it cannot be read."""
+    if not Path(place).is_file():
+        return False
+    try:
+        with open_binary(Path(place)) as file:
+            return b'"software"' in file.read(HEAD)
+    except OSError:
+        return False
 
 
 def provable(space: MapSpace, request: RequestRecord) -> ProofSpace:
@@ -123,8 +127,8 @@ def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: boo
         return CheckedClaim(layer.name, score, bound, None, layer.reason or "no mapping or no bound is given")
     mapping = mapping_of(layer)
     again = scored(mapping, TOUCH_BUDGET)
-    wrong = [f"its mapping scores {again:.9g}"] if abs(again - score) > SAME * score else []
-    wrong += [f"the bound is above {score:.9g}, which was found"] if bound > score * (1 + SAME) else []
+    wrong = [f"its mapping scores {again:.9g}"] if abs(again - score) > EQUAL * score else []
+    wrong += [f"the bound is above {score:.9g}, which was found"] if bound > score * (1 + EQUAL) else []
     wrong += _outside(mapping, space)
     if wrong:
         return CheckedClaim(layer.name, score, bound, False, "; ".join(wrong))

@@ -13,7 +13,7 @@ from tilewright.cost.reference.conventions import (
 from tilewright.cost.reference.fused import walk_fused
 from tilewright.cost.reference.parting import Parting, partings
 from tilewright.cost.reference.proof_space import ProofSpace
-from tilewright.cost.reference.proofs import Verdict, check_claim
+from tilewright.cost.reference.proofs import EQUAL, Verdict, check_claim
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay, replay_size
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
@@ -21,6 +21,7 @@ from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
 __all__ = [
     "ASSUMPTIONS",
     "CONVENTIONS",
+    "EQUAL",
     "KINDS",
     "MAESTRO",
     "MAESTRO_SOURCES",

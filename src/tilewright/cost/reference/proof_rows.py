@@ -62,11 +62,14 @@ class Loops:
 
     def take(self, rows: Indices) -> "Loops":
         """Return those of some rows."""
-        def of(values: Any) -> Any:
-            return values[rows] if np.ndim(values) else values
+        return Loops([of_rows(one, rows) for one in self.still], [
+            {g: (of_rows(a, rows), of_rows(b, rows), of_rows(c, rows)) for g, (a, b, c) in each.items()}
+            for each in self.steps])
 
-        return Loops([of(one) for one in self.still],
-                     [{g: (of(a), of(b), of(c)) for g, (a, b, c) in each.items()} for each in self.steps])
+
+def of_rows(values: Any, rows: Any) -> Any:
+    """Return the values of some rows; one that stands for all of them as it is."""
+    return values[rows] if np.ndim(values) else values
 
 
 def crossing(space: ProofSpace, tensor: int, tile: list[Any], lanes: list[Any], loops: Loops) -> tuple[Any, Any]:

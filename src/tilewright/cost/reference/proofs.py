@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.cost.reference.proof_mappings import mappings_of
-from tilewright.cost.reference.proof_rows import Half, Loops, crossing, factors
+from tilewright.cost.reference.proof_rows import Half, Loops, crossing, factors, of_rows
 from tilewright.cost.reference.proof_space import Edge, Indices, Kept, ProofSpace, Values, WordSums, whole
 from tilewright.hardware import Fanout
 from tilewright.mapping import Mapping
@@ -308,7 +308,7 @@ class KeptProof:
         cycles = np.maximum(whole(steps), side.steady.min()) + ramp + side.ramp.min()
         left = self.budget(cycles) - energy
         some = np.flatnonzero(left > side.energy[0])
-        return inner.take(some), _of(steps, some), _of(ramp, some), energy[some], left[some]
+        return inner.take(some), of_rows(steps, some), of_rows(ramp, some), energy[some], left[some]
 
     def _pairs(self, inner: Half, kind: tuple[bool, ...] | None) -> Iterator[tuple[Half, Half]]:
         """Yield what is left of pairs with some inner rows, those of a kind in place at the neck."""
@@ -317,7 +317,7 @@ class KeptProof:
         inside = np.stack(inner.product(range(space.places[-1]))) if space.sizes else np.zeros((0, len(left)), int)
         for outside, within in self._matches(inside, left, kind):
             o, r = outside, within
-            together = np.maximum(whole(steady[r]), side.steady[o]) + _of(ramp, r) + side.ramp[o]
+            together = np.maximum(whole(steady[r]), side.steady[o]) + of_rows(ramp, r) + side.ramp[o]
             near = side.energy[o] + energy[r] < self.budget(together)
             o, r = o[near], r[near]
             for g in range(len(space.sizes)):
@@ -402,10 +402,6 @@ class _Side:
         self.tiles = self.tiles[:, order]
         self.rows, self.words, self.loops = self.rows.take(order), self.words[:, order], self.loops.take(order)
         self.energy, self.steady, self.ramp = self.energy[order], self.steady[order], self.ramp[order]
-
-
-def _of(values: Any, rows: Any) -> Any:
-    return values.take(rows) if isinstance(values, Half) else values[rows] if np.ndim(values) else values
 
 
 @dataclass(frozen=True)
