@@ -224,6 +224,39 @@ def test_fanout_names_are_in_the_violation(machines):
     assert isinstance(machines["spads"].level(found.level), Fanout)
 
 
+def test_where_no_one_dimension_can_shrink_enough_several_do_and_no_more_than_they_must():
+    """Tiles of 8 x 8 x 8 take 192 B; one dimension at 1 leaves 80, all three halved 48 of the 60 B there are."""
+    dram = Memory("DRAM", ("inputs", "weights", "outputs"), ENERGY)
+    buffer = Memory("Buffer", dram.keeps, ENERGY, capacity_bytes=60.0, buffering="single")
+    machine = Accelerator("two", (dram, buffer))
+    layer = matmul("m", m=8, n=8, k=8)
+    inside = (Loop("M", 5), *(Loop(d, 1) for d in ("M", "N", "K")))
+    found, = violations(Mapping((LevelLoops("DRAM"), LevelLoops("Buffer", inside))), layer, machine)
+    assert found.mend == ("add a loop over M with step 4 at DRAM and add a loop over N with step 4 at DRAM and "
+                          "add a loop over K with step 4 at DRAM (and cut the larger steps inside)")
+    assert found.cure.at("Buffer").loops[0] == Loop("M", 4)
+    assert is_legal(found.cure, layer, machine)
+
+
+def test_sides_of_an_array_are_cured_one_by_one_and_loops_over_nothing_too(machines):
+    """Each side keeps its own cure where both are too small; of two loops behind each other the second can go alone."""
+    broken = mapping(glb=(Loop("P", 1), Loop("Q", 16), Loop("C", 2)), pes=(PES[0], Loop("K", 1, "Y"), PES[2]))
+    mends = {v.subject: v.mend for v in violations(broken, CONV, machines["spads"]) if v.kind == "array"}
+    assert mends == {"X": "lower the step of Q at GLB from 16 to 14", "Y": "raise the step of K at PEs from 1 to 4"}
+    broken = mapping(dram=(Loop("Z", 2), Loop("Z", 1), *DRAM))
+    assert [v.mend for v in violations(broken, CONV, machines["spads"])] == ["remove all loops over Z", "remove it"]
+
+
+def test_only_the_tensors_that_must_go_are_let_go(machines):
+    """A word of O takes 6 of 4 B when held twice, one of W 2 B: O goes and W stays."""
+    dram = machines["plain"].levels[0]
+    machine = Accelerator("tiny", (dram, Memory("L1", ("weights", "outputs"), dram.energy, capacity_bytes=4.0)),
+                          word_bits=(("inputs", 8), ("weights", 8), ("outputs", 24)))
+    ones = tuple(Loop(d, 1) for d in ("M", "N", "K"))
+    found, = violations(Mapping((LevelLoops("DRAM", ones), LevelLoops("L1"))), GEMM, machine)
+    assert found.mend == "let L1 not keep O" and found.cure.at("L1").keeps == ("W",)
+
+
 def test_narrowing_tiles_behind_an_array_keeps_its_lanes(machines):
     """A tile of 4 rows at the registers becomes one of 2: 4 lanes then cover 8, the buffer's loop takes 8."""
     draft = Draft(Inspection(mapping(), CONV, machines["spads"]))
