@@ -46,6 +46,7 @@ from tilewright.cli import (
     systolic,
     training,
     validate,
+    verify,
 )
 from tilewright.cli.options import INTERRUPTED
 
@@ -65,7 +66,7 @@ VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "array": array.array, "bounds": bounds.bounds, "space": space.space, "flexibility": flexibility.flexibility,
     "explore": explore.explore,
     "design": design.design, "sweep": sweep.sweep, "schedule": schedule.schedule, "allocate": allocate.allocate,
-    "verify": allocate.verify, "pack": pack.pack, "fuse": fuse.fuse,
+    "verify": verify.verify, "pack": pack.pack, "fuse": fuse.fuse,
     "compare": compare.compare, "study": study.app, "list": listing.list_things, "show": show.show,
     "export": export.export, "prune": prune.prune, "bench": bench.bench, "train-surrogate": training.train_surrogate,
     "train-fuser": training.train_fuser, "recommend": recommend.recommend,
