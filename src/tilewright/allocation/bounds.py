@@ -48,22 +48,15 @@ def capacity_bound(problem: ResidencyProblem, prices: Prices) -> int:
 
 @dataclass(frozen=True)
 class Crowd:
-    """What can wait on some scratchpads alone.
-
-    Parameters
-    ----------
-    room
-        Bytes beside what an operation touches there, by step.
-    prized
-        By gap between two uses, what it costs at least if the tensor leaves, and the least bytes that it takes.
-    stores
-        What storing costs besides, once for all gaps of a product that leaves in several, and these gaps.
-    """
+    """What can wait on some scratchpads alone."""
 
     pads: Group
     room: tuple[int, ...]
+    """Bytes beside what an operation touches there, by step."""
     prized: dict[Gap, tuple[int, int]]
+    """By gap between two uses, what it costs at least if the tensor leaves, and the least bytes that it takes."""
     stores: tuple[tuple[int, tuple[Gap, ...]], ...]
+    """What storing costs besides, once for all gaps of a product that leaves in several, and these gaps."""
 
 
 def crowds(problem: ResidencyProblem, prices: Prices) -> Iterator[Crowd]:

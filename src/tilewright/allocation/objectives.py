@@ -22,30 +22,21 @@ TRIALS = 20
 
 @dataclass(frozen=True)
 class PlanTask:
-    """What is asked of a search.
-
-    Parameters
-    ----------
-    solver
-        One of `SOLVERS`.
-    seconds
-        For all of it; ``stopped`` says whether it is to end early.
-    told
-        Fields of the record that searches do not know, among them its ``objective``.
-    known
-        A plan that holds, of an earlier run: where it is one of this task, the search goes on from it.
-    keep
-        Is given every plan that is better than those before it in its search.
-    """
+    """What is asked of a search."""
 
     problem: ResidencyProblem
     solver: str
+    """One of `SOLVERS`."""
     seconds: float
+    """For all of it; ``stopped`` says whether it is to end early."""
     stopped: Callable[[], bool]
     told: dict[str, Any]
+    """Fields of the record that searches do not know, among them its ``objective``."""
     channels: int = 1
     known: PlanRecord | None = None
+    """A plan that holds, of an earlier run: where it is one of this task, the search goes on from it."""
     keep: Callable[[PlanRecord, PlanSearch], None] = lambda *_: None
+    """Is given every plan that is better than those before it in its search."""
 
     def begin(self, problem: ResidencyProblem, metrics: tuple[str, ...]) -> PlanSearch:
         """Return a search, from the known plan on where that is of the same problem."""

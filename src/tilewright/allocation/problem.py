@@ -41,27 +41,19 @@ class Bus:
 
 @dataclass(frozen=True)
 class Pad:
-    """A scratchpad.
-
-    Parameters
-    ----------
-    roles
-        What it may hold of an operation: its ``inputs``, ``weights`` or ``outputs``.
-    word_bytes
-        Addresses and room are in whole words of so many bytes.
-    dram
-        Its own way to the main memory.
-    across
-        Its way to the other scratchpads, of which the slower and the dearer of two sets the pace and the price of what
-        moves between them; None where there is none, and what moves goes through the main memory.
-    """
+    """A scratchpad."""
 
     name: str
     capacity_bytes: int
     roles: tuple[Role, ...] = ROLES
+    """What it may hold of an operation: its ``inputs``, ``weights`` or ``outputs``."""
     word_bytes: int = 1
+    """Addresses and room are in whole words of so many bytes."""
     dram: Bus = Bus()
+    """Its own way to the main memory."""
     across: Bus | None = None
+    """Its way to the other scratchpads, of which the slower and the dearer of two sets the pace and the price of what
+    moves between them; None where there is none, and what moves goes through the main memory."""
 
     def room(self, size_bytes: int) -> int:
         """Bytes that a tensor takes here, whole words."""
@@ -108,17 +100,6 @@ class OperationStep:
 class ResidencyProblem:
     """Which tensors are to be where, and when.
 
-    Parameters
-    ----------
-    name
-        Of the network.
-    steps
-        In the order in which they run.
-    cut_bytes
-        What was left of each tensor that is larger than every scratchpad it needs, by its name: its whole size.
-    whole
-        The problem whose tensors were split, each into parts; None where none were, or it cannot be solved.
-
     Raises
     ------
     InputError
@@ -127,11 +108,15 @@ class ResidencyProblem:
     """
 
     name: str
+    """Of the network."""
     steps: tuple[OperationStep, ...]
+    """In the order in which they run."""
     tensors: tuple[ResidentTensor, ...]
     pads: tuple[Pad, ...]
     cut_bytes: tuple[tuple[str, int], ...] = ()
+    """What was left of each tensor that is larger than every scratchpad it needs, by its name: its whole size."""
     whole: "ResidencyProblem | None" = field(default=None, compare=False, repr=False)
+    """The problem whose tensors were split, each into parts; None where none were, or it cannot be solved."""
 
     def __post_init__(self) -> None:
         _check(self)

@@ -54,33 +54,14 @@ class SolverResult:
 
 @dataclass(frozen=True)
 class PlanRecord:
-    """A plan for a network.
-
-    Parameters
-    ----------
-    objective
-        What was minimised, the most important first.
-    score, bound
-        Of the first objective: bytes, cycles, or picojoules; no plan is below the bound.
-    proven
-        Whether no plan is better, in all objectives.
-    bounds
-        By how they were found.
-    trace
-        Seconds, score and solver of each plan that was better than those before.
-    cut
-        Tensors that were cut to what fits, with their whole size.
-    simulated_cycles, stalls
-        Where transfers overlap compute, on so many ``channels``; by step, cycles that compute waits.
-    solvers
-        All that were asked, the one whose plan this is among them.
-    """
+    """A plan for a network."""
 
     kind: str
     command: str
     network: str
     machine: str
     objective: tuple[str, ...]
+    """What was minimised, the most important first."""
     solver: str
     pads: tuple[Pad, ...]
     tensors: tuple[ResidentTensor, ...]
@@ -90,15 +71,23 @@ class PlanRecord:
     tally: PlanTally
     score: float
     bound: float
+    """``score`` and ``bound``: of the first objective: bytes, cycles, or picojoules; no plan is below the bound."""
     proven: bool
+    """Whether no plan is better, in all objectives."""
     bounds: dict[str, float]
+    """By how they were found."""
     trace: tuple[tuple[float, float, str], ...]
+    """Seconds, score and solver of each plan that was better than those before."""
     cut: tuple[tuple[str, int], ...]
+    """Tensors that were cut to what fits, with their whole size."""
     assumptions: tuple[str, ...]
     channels: int
     simulated_cycles: int
     stalls: tuple[int, ...]
+    """``simulated_cycles`` and ``stalls``: where transfers overlap compute, on so many ``channels``; by step, cycles
+    that compute waits."""
     solvers: tuple[SolverResult, ...]
+    """All that were asked, the one whose plan this is among them."""
     interrupted: bool = False
 
     @property

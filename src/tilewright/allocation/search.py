@@ -18,35 +18,25 @@ AllocationSolver = Callable[["PlanSearch"], None]
 
 @dataclass
 class PlanSearch:
-    """Where a search stands.
-
-    Parameters
-    ----------
-    seconds
-        For all of it.
-    stopped
-        Says whether it is to end early.
-    bounds
-        What no plan scores below, by how it was found.
-    trace
-        Seconds, score and by whom, of every plan that was better than those before it.
-    shares
-        How much of each tensor stays between two uses where that costs least, if that was worked out.
-    whole
-        The search for a plan of the whole tensors, where tensors are in parts.
-    """
+    """Where a search stands."""
 
     problem: ResidencyProblem
     prices: Prices
     seconds: float = 60.0
+    """For all of it."""
     stopped: Callable[[], bool] = lambda: False
+    """Says whether it is to end early."""
     score: int | None = None
     stays: tuple[Stay, ...] = ()
     addresses: tuple[int, ...] = ()
     bounds: dict[str, int] = field(default_factory=dict)
+    """What no plan scores below, by how it was found."""
     trace: list[tuple[float, int, str]] = field(default_factory=list)
+    """Seconds, score and by whom, of every plan that was better than those before it."""
     shares: Shares | None = None
+    """How much of each tensor stays between two uses where that costs least, if that was worked out."""
     whole: "PlanSearch | None" = None
+    """The search for a plan of the whole tensors, where tensors are in parts."""
     told: Callable[["PlanSearch"], None] | None = None
     began: float = field(default_factory=time.perf_counter)
 

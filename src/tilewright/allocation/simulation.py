@@ -29,19 +29,13 @@ class PlanEvent:
 
 @dataclass(frozen=True)
 class SimulatedPlan:
-    """What a plan takes over time.
-
-    Parameters
-    ----------
-    cycles
-        Until the last operation and the last transfer have ended.
-    stalls
-        By step: cycles that compute waited before it.
-    """
+    """What a plan takes over time."""
 
     events: tuple[PlanEvent, ...]
     cycles: int
+    """Until the last operation and the last transfer have ended."""
     stalls: tuple[int, ...]
+    """By step: cycles that compute waited before it."""
 
 
 class _Channel:

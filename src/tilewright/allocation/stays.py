@@ -166,11 +166,6 @@ class Prices:
     Several metrics one after the other make one number: what comes first weighs more than all that follows can. Moves
     between scratchpads break ties, where the number has room for them.
 
-    Parameters
-    ----------
-    metrics
-        Of `RESIDENCY_METRICS`, the most important first.
-
     Raises
     ------
     InputError
@@ -179,6 +174,7 @@ class Prices:
 
     problem: ResidencyProblem
     metrics: tuple[str, ...]
+    """Of `RESIDENCY_METRICS`, the most important first."""
 
     def __post_init__(self) -> None:
         for name in self.metrics:

@@ -21,30 +21,23 @@ Kind = Literal["text", "whole", "number", "yes", "path", "texts", "names", "size
 
 @dataclass(frozen=True)
 class Flag:
-    """What the command line calls an option, and how its text is read.
-
-    Parameters
-    ----------
-    names
-        ``--budget``, ``-b``; of an argument, none.
-    kind
-        What its text is: ``yes`` is a switch, ``sizes``, ``shares`` and ``values`` are ``NAME=SOMETHING``, repeatable.
-    least
-        The least number allowed.
-    choices
-        The only texts allowed.
-    always, never
-        Whether the command that repeats a run names it even where it has its default, or does not at all.
-    """
+    """What the command line calls an option, and how its text is read."""
 
     names: tuple[str, ...]
+    """``--budget``, ``-b``; of an argument, none."""
     help: str
     kind: Kind = "text"
+    """What its text is: ``yes`` is a switch, ``sizes``, ``shares`` and ``values`` are ``NAME=SOMETHING``,
+    repeatable."""
     metavar: str | None = None
     least: int | None = None
+    """The least number allowed."""
     choices: tuple[str, ...] = ()
+    """The only texts allowed."""
     always: bool = False
     never: bool = False
+    """``always`` and ``never``: whether the command that repeats a run names it even where it has its default, or does
+    not at all."""
 
     @property
     def word(self) -> str:

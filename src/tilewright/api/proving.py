@@ -19,26 +19,18 @@ HEAD = 1000
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """What came of checking what a run says of a layer.
-
-    Parameters
-    ----------
-    score, bound
-        What its mapping is said to score, and what none is said to score below.
-    holds
-        Whether both are so; None where that could not be told.
-    reason
-        Why, or what it took to tell.
-    better
-        A mapping that scores below the bound, where one was found.
-    """
+    """What came of checking what a run says of a layer."""
 
     layer: str
     score: float | None
     bound: float | None
+    """``score`` and ``bound``: what its mapping is said to score, and what none is said to score below."""
     holds: bool | None
+    """Whether both are so; None where that could not be told."""
     reason: str
+    """Why, or what it took to tell."""
     better: Mapping | None = None
+    """A mapping that scores below the bound, where one was found."""
 
     def __str__(self) -> str:
         word = {True: "holds", False: "does not hold", None: "could not be told"}[self.holds]

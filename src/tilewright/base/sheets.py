@@ -8,23 +8,16 @@ Value = str | int | float | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is printed and written as CSV.
-
-    Parameters
-    ----------
-    name
-        Ends the name of the CSV file.
-    columns
-        Heads, with units; cells are texts, numbers or None.
-    notes
-        Printed below.
-    """
+    """A table as it is printed and written as CSV."""
 
     name: str
+    """Ends the name of the CSV file."""
     title: str
     columns: tuple[str, ...]
+    """Heads, with units; cells are texts, numbers or None."""
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
+    """Printed below."""
 
 
 @dataclass(frozen=True)

@@ -49,39 +49,27 @@ class DesignedLayer:
 
 @dataclass(frozen=True)
 class Designed:
-    """What a design run found.
-
-    Parameters
-    ----------
-    problem, method, seed
-        What was asked.
-    best
-        The best machine with its mappings; None where nothing within the limits was found.
-    bound
-        What no machine of the space within the limits scores below, whatever the mappings.
-    samples, seconds
-        Mappings of a layer scored, and time spent.
-    history
-        Every improvement.
-    tried
-        Machines tried, those over the limits among them.
-    interrupted
-        Whether it was stopped early.
-    structures
-        Of a space with optional levels: what was found with all of them, and without some.
-    """
+    """What a design run found."""
 
     problem: DesignProblem
     method: str
     seed: int
+    """``problem``, ``method`` and ``seed``: what was asked."""
     best: Candidate | None
+    """The best machine with its mappings; None where nothing within the limits was found."""
     bound: float
+    """What no machine of the space within the limits scores below, whatever the mappings."""
     samples: int
     seconds: float
+    """``samples`` and ``seconds``: mappings of a layer scored, and time spent."""
     history: tuple[DesignStep, ...]
+    """Every improvement."""
     tried: tuple[Candidate, ...]
+    """Machines tried, those over the limits among them."""
     interrupted: bool = False
+    """Whether it was stopped early."""
     structures: tuple["Designed", ...] = ()
+    """Of a space with optional levels: what was found with all of them, and without some."""
 
     @property
     def machine(self) -> Accelerator:

@@ -29,24 +29,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FixedDesign:
-    """``b`` fixed designs over ``d`` dimensions of the machine's flexibility.
-
-    Parameters
-    ----------
-    tiles
-        ``(b, d)``: extent of each dimension for one element; along a side it is taken once for each lane.
-    ranks
-        ``(b, d)``: place of each dimension in the loop order, 0 outermost.
-    pairs
-        ``(b, 2)``: dimensions (by index) along X and Y.
-    sides
-        ``(b, 2)``: the array.
-    """
+    """``b`` fixed designs over ``d`` dimensions of the machine's flexibility."""
 
     tiles: Ints
+    """``(b, d)``: extent of each dimension for one element; along a side it is taken once for each lane."""
     ranks: Ints
+    """``(b, d)``: place of each dimension in the loop order, 0 outermost."""
     pairs: Ints
+    """``(b, 2)``: dimensions (by index) along X and Y."""
     sides: Ints
+    """``(b, 2)``: the array."""
 
     def __len__(self) -> int:
         return len(self.tiles)

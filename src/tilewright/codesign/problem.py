@@ -54,38 +54,26 @@ class Figures:
 
 @dataclass(frozen=True)
 class DesignProblem:
-    """The design of one machine for all layers of networks.
-
-    Parameters
-    ----------
-    layers
-        Distinct layers of all networks.
-    weights
-        ``(l)``: how often each runs, times the weight of its network, summed over networks.
-    space
-        What may vary.
-    limits
-        What it may take.
-    objective
-        One of `GOALS`.
-    dataflow
-        What the mappings follow on every machine, a name of `DATAFLOWS`; empty for any mapping.
-    vector
-        Networks with their weights whose vector work totals have in them; searches of layers are the same without.
-    spread
-        Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
-        need; those of a product or of limited power do so anyway.
-    """
+    """The design of one machine for all layers of networks."""
 
     layers: tuple[Operator, ...]
+    """Distinct layers of all networks."""
     weights: Floats
+    """``(l)``: how often each runs, times the weight of its network, summed over networks."""
     space: DesignSpace
+    """What may vary."""
     limits: tuple[Limit, ...]
+    """What it may take."""
     objective: str = "latency"
+    """One of `GOALS`."""
     dataflow: str = ""
+    """What the mappings follow on every machine, a name of `DATAFLOWS`; empty for any mapping."""
     tiling: Tiling = "imperfect"
     spread: bool = False
+    """Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
+    need; those of a product or of limited power do so anyway."""
     vector: tuple[tuple[float, Graph], ...] = field(default=(), repr=False)
+    """Networks with their weights whose vector work totals have in them; searches of layers are the same without."""
 
     def __post_init__(self) -> None:
         if self.objective not in GOALS:
@@ -360,19 +348,13 @@ class DesignProblem:
 
 @dataclass(frozen=True)
 class Nests:
-    """Mappings of one layer, each with what memories keep in it.
-
-    Parameters
-    ----------
-    steps, ranks
-        ``(n, s, d)``, as of a `MappingBatch`.
-    kept
-        ``(n)``: numbers of kept sets, those of `DesignProblem.kept`.
-    """
+    """Mappings of one layer, each with what memories keep in it."""
 
     steps: NDArray[np.int32]
     ranks: NDArray[np.int8]
+    """``steps`` and ``ranks``: ``(n, s, d)``, as of a `MappingBatch`."""
     kept: NDArray[np.int64]
+    """``(n)``: numbers of kept sets, those of `DesignProblem.kept`."""
 
     @classmethod
     def joined(cls, parts: Sequence["Nests"]) -> "Nests":

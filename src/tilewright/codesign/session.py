@@ -35,31 +35,22 @@ BRIEF = MachineSearch()
 
 @dataclass(frozen=True)
 class Candidate:
-    """A machine of the space with the best mapping found of each layer.
-
-    Parameters
-    ----------
-    chosen
-        Its numbers, of those that vary.
-    fronts
-        Mappings found of each layer; None where a layer has none on this machine.
-    choice
-        Which of each front makes the network.
-    figures, score
-        What the networks take, and the objective: infinite where a layer has no mapping or a limit is broken.
-    unmapped
-        The layers that have no mapping.
-    excess
-        By which shares limits are exceeded, summed; infinite where a layer has no mapping.
-    """
+    """A machine of the space with the best mapping found of each layer."""
 
     chosen: Mapping[Number, float]
+    """Its numbers, of those that vary."""
     fronts: tuple[LayerFront, ...] | None
+    """Mappings found of each layer; None where a layer has none on this machine."""
     choice: tuple[int, ...] = ()
+    """Which of each front makes the network."""
     figures: Figures = NOTHING
     score: float = inf
+    """``figures`` and ``score``: what the networks take, and the objective: infinite where a layer has no mapping or a
+    limit is broken."""
     unmapped: tuple[int, ...] = ()
+    """The layers that have no mapping."""
     excess: float = inf
+    """By which shares limits are exceeded, summed; infinite where a layer has no mapping."""
 
     @classmethod
     def of(cls, problem: DesignProblem, chosen: Mapping[Number, float],

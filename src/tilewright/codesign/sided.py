@@ -18,27 +18,19 @@ from tilewright.search import METRICS, first_of_front, read_front
 
 @dataclass(frozen=True)
 class SidedMachine:
-    """A machine among others, and what a network takes on it.
-
-    Parameters
-    ----------
-    values
-        What it is told apart by, in words: numbers that vary, or its name.
-    latency_cycles, energy_pj, score
-        Of the whole network; infinite where a layer has no mapping.
-    bound
-        What the objective is at least on it, however layers are mapped; None where that was not worked out.
-    unmapped
-        Layers that have no mapping.
-    """
+    """A machine among others, and what a network takes on it."""
 
     values: Mapping[str, str]
+    """What it is told apart by, in words: numbers that vary, or its name."""
     machine: Accelerator
     latency_cycles: float
     energy_pj: float
     score: float
+    """``latency_cycles``, ``energy_pj`` and ``score``: of the whole network; infinite where a layer has no mapping."""
     bound: float | None = None
+    """What the objective is at least on it, however layers are mapped; None where that was not worked out."""
     unmapped: tuple[str, ...] = ()
+    """Layers that have no mapping."""
 
     @property
     def gap(self) -> float | None:
@@ -53,29 +45,20 @@ class SidedMachine:
 
 @dataclass(frozen=True, repr=False)
 class SidedMachines:
-    """Machines side by side, in the order of their numbers.
-
-    Parameters
-    ----------
-    network
-        Its name.
-    varied
-        What machines are told apart by.
-    front_metrics
-        Those of the front.
-    samples
-        Mappings of a layer that were scored in all.
-    command
-        What repeats it.
-    """
+    """Machines side by side, in the order of their numbers."""
 
     network: str
+    """Its name."""
     objective: str
     varied: tuple[str, ...]
+    """What machines are told apart by."""
     machines: tuple[SidedMachine, ...]
     front_metrics: tuple[str, ...]
+    """Metrics of the front."""
     samples: int
+    """Mappings of a layer that were scored in all."""
     command: str
+    """What repeats it."""
     interrupted: bool = False
 
     @cached_property

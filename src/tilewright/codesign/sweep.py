@@ -38,24 +38,17 @@ SPREAD = 0.5, 1.0, 2.0
 
 @dataclass(frozen=True)
 class SweptMachine:
-    """A machine with the best mapping found of each layer.
-
-    Parameters
-    ----------
-    mappings
-        Of each layer of the problem, in order; empty where one has none.
-    figures, score
-        What the networks take, and the objective.
-    unmapped
-        The layers that have no mapping.
-    """
+    """A machine with the best mapping found of each layer."""
 
     chosen: Mapping[Number, float]
     machine: Accelerator
     mappings: tuple[Nest, ...] = ()
+    """Of each layer of the problem, in order; empty where one has none."""
     figures: Figures = field(default_factory=lambda: Figures(np.inf, np.inf, np.inf))
     score: float = np.inf
+    """``figures`` and ``score``: what the networks take, and the objective."""
     unmapped: tuple[str, ...] = ()
+    """The layers that have no mapping."""
 
 
 def sweep_machines(problem: DesignProblem, chosen: Mapping[Number, Floats], samples: int, seed: int,

@@ -20,26 +20,18 @@ _MOST = 3
 
 @dataclass(frozen=True)
 class FigureExplanation:
-    """Cycles or energy of a mapping, with all that sets them.
-
-    Parameters
-    ----------
-    count
-        ``latency`` (its value in cycles) or ``energy`` (in pJ).
-    sections
-        Headings, each with rows of texts.
-    oracle
-        The cycles by the oracle, None where it was not asked.
-    check
-        What the comparison found, in words.
-    """
+    """Cycles or energy of a mapping, with all that sets them."""
 
     count: str
+    """``latency`` (its value in cycles) or ``energy`` (in pJ)."""
     value: float
     title: str
     sections: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    """Headings, each with rows of texts."""
     oracle: int | None = None
+    """The cycles by the oracle, None where it was not asked."""
     check: str = ""
+    """What the comparison found, in words."""
 
     def text(self) -> str:
         """Return the explanation for a terminal."""

@@ -23,20 +23,14 @@ FINEST = 1024
 
 @dataclass(frozen=True)
 class HardwareBatch:
-    """Hardware that differs from mapping to mapping.
-
-    Parameters
-    ----------
-    values
-        Arrays (b,) by (level, what), with the names of `Accelerator.numbers`: ``("PEs", "x")``,
-        ``("GLB", "capacity_bytes")``, ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named follows by
-        the technology's curves (energies, areas and leakage from capacities), or stays.
-    base
-        The machine that has all other numbers; by default that of the model.
-    """
+    """Hardware that differs from mapping to mapping."""
 
     values: Dict[Number, Floats] = field(default_factory=dict)
+    """Arrays (b,) by (level, what), with the names of `Accelerator.numbers`: ``("PEs", "x")``,
+    ``("GLB", "capacity_bytes")``, ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named follows by
+    the technology's curves (energies, areas and leakage from capacities), or stays."""
     base: Accelerator | None = None
+    """The machine that has all other numbers; by default that of the model."""
 
     @classmethod
     def of(cls, machines: Sequence[Accelerator]) -> "HardwareBatch":

@@ -85,45 +85,33 @@ class Expected:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one mapping costs.
-
-    Parameters
-    ----------
-    counts
-        By ``(memory, tensor)``, for each tensor that the memory keeps: what the static schedule moves, zeros and all.
-    traffic
-        By memory.
-    steps
-        Steps of compute: the real temporal iterations of the longest-running instance.
-    energy_by_component_pj
-        By memory name, compute name, fan-out name (network) and ``"leakage"``.
-    bottleneck
-        ``"compute"`` or the name of the memory that sets the steady cycles.
-    expected
-        What of the counts is moved where the machine makes use of zeros; None where it does not. Energy, traffic,
-        cycles and steps are then those of these words.
-    performed_macs
-        Multiply-accumulates that take energy then; None: all.
-    energy_by_tensor_pj
-        By ``(memory, tensor)``: what each tensor has of a memory's energy.
-    paced_cycles
-        Cycles of the steps, where a step does not take one (lanes take the words of the operands faster, or in parts).
-    """
+    """What one mapping costs."""
 
     macs: int
     steps: int
+    """Steps of compute: the real temporal iterations of the longest-running instance."""
     steady_cycles: int
     ramp_cycles: int
     energy_pj: float
     energy_by_component_pj: dict[str, float]
+    """By memory name, compute name, fan-out name (network) and ``"leakage"``."""
     counts: dict[tuple[str, str], Count]
+    """By ``(memory, tensor)``, for each tensor that the memory keeps: what the static schedule moves, zeros and all."""
     traffic: dict[str, MemoryTraffic]
+    """By memory."""
     bottleneck: str
+    """``"compute"`` or the name of the memory that sets the steady cycles."""
     utilisation: float
     expected: dict[tuple[str, str], Expected] | None = None
+    """What of the counts is moved where the machine makes use of zeros; None where it does not. Energy, traffic,
+    cycles and steps are then those of these words."""
     performed_macs: float | None = None
+    """Multiply-accumulates that take energy then; None: all."""
     energy_by_tensor_pj: dict[tuple[str, str], float] = field(default_factory=dict, compare=False)
+    """By ``(memory, tensor)``: what each tensor has of a memory's energy."""
     paced_cycles: int | None = None
+    """Cycles of the steps, where a step does not take one (lanes take the words of the operands faster, or in
+    parts)."""
 
     @property
     def compute_cycles(self) -> int:
@@ -143,20 +131,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class FusedCost:
-    """What a fused group costs.
-
-    Parameters
-    ----------
-    cycles
-        What each resource needs for all operators together: ``"compute"``, ``"vector unit"`` and each memory's port.
-    counts
-        By ``(operator, memory, tensor)``, for each tensor of the operator that the memory keeps.
-    held
-        By the producer of an intermediate tensor: the most words that are held of it at one time, and those of them
-        that stay from one iteration to the next.
-    made
-        By operator: how many times the multiply-accumulates, or scalar operations, of the operator alone are done.
-    """
+    """What a fused group costs."""
 
     macs: int
     steady_cycles: int
@@ -164,11 +139,16 @@ class FusedCost:
     energy_pj: float
     energy_by_component_pj: dict[str, float]
     counts: dict[tuple[str, str, str], Count]
+    """By ``(operator, memory, tensor)``, for each tensor of the operator that the memory keeps."""
     cycles: dict[str, int]
+    """What each resource needs for all operators together: ``"compute"``, ``"vector unit"`` and each memory's port."""
     bottleneck: str
     utilisation: float
     held: dict[str, tuple[int, int]]
+    """By the producer of an intermediate tensor: the most words that are held of it at one time, and those of them
+    that stay from one iteration to the next."""
     made: dict[str, float]
+    """By operator: how many times the multiply-accumulates, or scalar operations, of the operator alone are done."""
 
     @property
     def latency_cycles(self) -> int:

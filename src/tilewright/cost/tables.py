@@ -67,25 +67,17 @@ class CostBatch:
 
 @dataclass(frozen=True)
 class Needs:
-    """What each of ``b`` mappings needs of a machine: bytes of one instance of every memory, lanes of every array.
-
-    Parameters
-    ----------
-    rooms
-        Names of capacities as in `Accelerator.numbers`, outermost memory first, unlimited ones too: of each memory the
-        room that tensors share, then its partitions.
-    bytes
-        (r, b): by room, what the tiles there take together, twice where they are double-buffered.
-    arrays
-        Names of the fan-outs.
-    lanes
-        (a, 2, b): instances along X and Y of each that the loops there take.
-    """
+    """What each of ``b`` mappings needs of a machine: bytes of one instance of every memory, lanes of every array."""
 
     rooms: tuple[Number, ...]
+    """Names of capacities as in `Accelerator.numbers`, outermost memory first, unlimited ones too: of each memory the
+    room that tensors share, then its partitions."""
     bytes: Floats
+    """(r, b): by room, what the tiles there take together, twice where they are double-buffered."""
     arrays: tuple[str, ...]
+    """Names of the fan-outs."""
     lanes: Floats
+    """(a, 2, b): instances along X and Y of each that the loops there take."""
 
     @classmethod
     def of(cls, rows: Dict[TallyKey, Floats], accelerator: Accelerator) -> "Needs":
@@ -115,28 +107,19 @@ class Needs:
 
 @dataclass(frozen=True)
 class LayerCosts:
-    """What ``b`` mappings of one layer cost.
-
-    Parameters
-    ----------
-    costs
-        Cycles, energy, area and what breaks limits; illegal mappings have the figures of a larger machine.
-    words
-        By (memory, tensor) and kind of access, summed over instances: ``(b)``. Those of the static schedule, also where
-        zeros are made use of.
-    word_bits
-        Of one word, by tensor; of outputs of a partial sum.
-    needed_bytes
-        By (memory, tensor), what a tile takes of one instance: ``(b)``; twice where it is double-buffered.
-    needs
-        What tiles take together, and lanes.
-    """
+    """What ``b`` mappings of one layer cost."""
 
     costs: CostBatch
+    """Cycles, energy, area and what breaks limits; illegal mappings have the figures of a larger machine."""
     words: dict[tuple[str, str], dict[str, Floats]]
+    """By (memory, tensor) and kind of access, summed over instances: ``(b)``. Those of the static schedule, also where
+    zeros are made use of."""
     word_bits: dict[str, float]
+    """Of one word, by tensor; of outputs of a partial sum."""
     needed_bytes: dict[tuple[str, str], Floats]
+    """By (memory, tensor), what a tile takes of one instance: ``(b)``; twice where it is double-buffered."""
     needs: Needs
+    """What tiles take together, and lanes."""
 
     @classmethod
     def of(cls, costs: CostBatch, rows: Dict[TallyKey, Floats], operator: Operator,

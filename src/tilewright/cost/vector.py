@@ -31,27 +31,19 @@ VectorNode: TypeAlias = VectorOperator | DataMovement
 
 @dataclass(frozen=True)
 class VectorWork:
-    """An operator that is no multiply-accumulate loops, and what one of its ``node.count`` runs takes.
-
-    Parameters
-    ----------
-    folded
-        The operator behind which it is done on the way; empty where it runs by itself.
-    latency_cycles
-        Of it and of all that is folded into it; 0 where it is folded into vector work.
-    bottleneck
-        The ``vector unit`` or the memory that sets the cycles; empty where there are none.
-    traffic_bytes
-        To and from the outermost memory of the machine; 0 where it is folded into vector work.
-    """
+    """An operator that is no multiply-accumulate loops, and what one of its ``node.count`` runs takes."""
 
     node: VectorNode
     kind: str
     folded: str
+    """The operator behind which it is done on the way; empty where it runs by itself."""
     latency_cycles: int
+    """Of it and of all that is folded into it; 0 where it is folded into vector work."""
     energy_by_component_pj: dict[str, float]
     bottleneck: str
+    """The ``vector unit`` or the memory that sets the cycles; empty where there are none."""
     traffic_bytes: float = 0.0
+    """To and from the outermost memory of the machine; 0 where it is folded into vector work."""
 
     @property
     def energy_pj(self) -> float:

@@ -81,51 +81,37 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory level.
-
-    Parameters
-    ----------
-    keeps
-        The tensors it can keep, by role (``weights``) or by tensor name (``W``); all others bypass it.
-    always
-        Whether it keeps all of them in every mapping that is searched; else a mapping may let some pass.
-    capacity_bytes
-        Shared capacity of one instance; None is unlimited. Ignored for tensors with a partition of their own.
-    partitions_bytes
-        ``(role or tensor name, bytes)`` where tensors have scratchpads of their own.
-    word_bits
-        Width of a word, to which energies and bandwidths refer; a tensor of another width scales them. Files that do
-        not state it mean the width of what the memory keeps, that of inputs before weights before outputs.
-    block_words
-        Words that one access moves. Accesses = words / block, rounded up per tensor and instance; energies stay per
-        word, so that an access costs ``block_words`` times the energy of one word.
-    buffering
-        ``double``: tiles must fit twice, transfers overlap compute.
-        ``single``: tiles fit once, transfers block compute.
-        ``buffet``: tiles fit once and are replaced word by word behind the compute, which overlaps them.
-    area_um2, leakage_mw
-        Of one instance.
-    access_grain
-        Behind an array, where words count one by one: ``(words, instances)`` that one access really moves, a block of
-        every instance of a cluster. Only replays by Timeloop's conventions, and exports to it, know it.
-    storage
-        Curves of the technology by which its figures follow from its capacity, where they were read from them.
-    """
+    """A memory level."""
 
     name: str
     keeps: tuple[str, ...]
+    """The tensors it can keep, by role (``weights``) or by tensor name (``W``); all others bypass it."""
     energy: AccessEnergy
     capacity_bytes: float | None = None
+    """Shared capacity of one instance; None is unlimited. Ignored for tensors with a partition of their own."""
     partitions_bytes: tuple[tuple[str, float], ...] = ()
+    """``(role or tensor name, bytes)`` where tensors have scratchpads of their own."""
     word_bits: int = 8
+    """Width of a word, to which energies and bandwidths refer; a tensor of another width scales them. Files that do
+    not state it mean the width of what the memory keeps, that of inputs before weights before outputs."""
     block_words: int = 1
+    """Words that one access moves. Accesses = words / block, rounded up per tensor and instance; energies stay per
+    word, so that an access costs ``block_words`` times the energy of one word."""
     bandwidth: Bandwidth = Bandwidth()
     buffering: Buffering = "double"
+    """``double``: tiles must fit twice, transfers overlap compute.
+    ``single``: tiles fit once, transfers block compute.
+    ``buffet``: tiles fit once and are replaced word by word behind the compute, which overlaps them."""
     area_um2: float = 0.0
     leakage_mw: float = 0.0
+    """``area_um2`` and ``leakage_mw``: of one instance."""
     access_grain: tuple[int, int] = (1, 1)
+    """Behind an array, where words count one by one: ``(words, instances)`` that one access really moves, a block of
+    every instance of a cluster. Only replays by Timeloop's conventions, and exports to it, know it."""
     always: bool = False
+    """Whether it keeps all tensors that it can in every mapping that is searched; else a mapping may let some pass."""
     storage: Storage | None = field(default=None, compare=False, repr=False)
+    """Curves of the technology by which its figures follow from its capacity, where they were read from them."""
 
     @property
     def copies(self) -> int:
@@ -177,34 +163,23 @@ class Memory:
 
 @dataclass(frozen=True)
 class Fanout:
-    """An X-by-Y array of what lies inside.
-
-    Parameters
-    ----------
-    shape
-        ``(x, y)`` instances along the two axes. For ``flexible`` arrays only their product counts.
-    flexible
-        The array can be reshaped to any X by Y (or 1-D) arrangement of at most ``instances`` instances.
-    blocks
-        Building block ``(x, y)`` of a partly flexible array: any arrangement of whole blocks, None if not so built.
-    multicast
-        One read at the parent serves all instances that want the word.
-    reduce
-        Outputs of the instances are summed on the way to the parent.
-    network_energy_pj_per_word
-        For each word that an instance receives from, or sends to, the parent's side.
-    wire_pj_per_mm
-        Of one word, where it crosses one pitch of the array: the network's energy then follows from the area inside.
-    """
+    """An X-by-Y array of what lies inside."""
 
     name: str
     shape: tuple[int, int]
+    """``(x, y)`` instances along the two axes. For ``flexible`` arrays only their product counts."""
     multicast: bool = True
+    """One read at the parent serves all instances that want the word."""
     reduce: bool = True
+    """Outputs of the instances are summed on the way to the parent."""
     flexible: bool = False
+    """The array can be reshaped to any X by Y (or 1-D) arrangement of at most ``instances`` instances."""
     blocks: tuple[int, int] | None = None
+    """Building block ``(x, y)`` of a partly flexible array: any arrangement of whole blocks, None if not so built."""
     network_energy_pj_per_word: float = 0.0
+    """For each word that an instance receives from, or sends to, the parent's side."""
     wire_pj_per_mm: float | None = field(default=None, compare=False, repr=False)
+    """Of one word, where it crosses one pitch of the array: the network's energy then follows from the area inside."""
 
     @property
     def instances(self) -> int:
@@ -244,29 +219,6 @@ class Compute:
 class Accelerator:
     """A machine: its levels, outermost first, and its compute unit.
 
-    Parameters
-    ----------
-    word_bits
-        ``(role, bits)`` used for tensors that do not state their own width; perhaps also of ``partial_sums``, where
-        these are wider than outputs.
-    technology
-        Name of the technology table that the energies and areas came from, or ``"given"``.
-    sources
-        Where the figures come from, one citation per line.
-    assumptions
-        What no figure was known for and how it is counted instead, one sentence per line.
-    flexibility
-        What a mapper may choose, and what that costs; None where nothing is said (then all that the levels allow).
-    sparsity
-        What it makes of zeros; None where it treats them as any other words.
-    footprint
-        What a tile takes of a memory's capacity: the words that it touches (``exact``), or all words of the smallest
-        box around them (``box``), as in Timeloop. Counts, cycles and energies are of the words touched either way.
-    vector
-        What it does with operators that are no multiply-accumulate loops; None where nothing is said (`vector_unit`).
-    precisions
-        What its lanes do with words of other types than the compute unit's figures are of.
-
     Raises
     ------
     InputError
@@ -278,14 +230,25 @@ class Accelerator:
     compute: Compute = Compute()
     frequency_mhz: float = 1000.0
     word_bits: tuple[tuple[str, int], ...] = (("inputs", 8), ("weights", 8), ("outputs", 8))
+    """``(role, bits)`` used for tensors that do not state their own width; perhaps also of ``partial_sums``, where
+    these are wider than outputs."""
     technology: str = "given"
+    """Name of the technology table that the energies and areas came from, or ``"given"``."""
     sources: tuple[str, ...] = field(default=(), compare=False)
+    """Where the figures come from, one citation per line."""
     assumptions: tuple[str, ...] = field(default=(), compare=False)
+    """What no figure was known for and how it is counted instead, one sentence per line."""
     flexibility: Flexibility | None = None
+    """What a mapper may choose, and what that costs; None where nothing is said (then all that the levels allow)."""
     sparsity: Sparsity | None = None
+    """What it makes of zeros; None where it treats them as any other words."""
     footprint: Footprint = "exact"
+    """What a tile takes of a memory's capacity: the words that it touches (``exact``), or all words of the smallest
+    box around them (``box``), as in Timeloop. Counts, cycles and energies are of the words touched either way."""
     vector: VectorUnit | None = None
+    """What it does with operators that are no multiply-accumulate loops; None where nothing is said (`vector_unit`)."""
     precisions: tuple[Precision, ...] = ()
+    """What its lanes do with words of other types than the compute unit's figures are of."""
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"

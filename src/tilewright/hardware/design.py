@@ -16,18 +16,13 @@ MOST_BYTES = float(1 << 30)
 
 @dataclass(frozen=True)
 class NumberRange:
-    """Values that a number may have: ``low``, ``low + step`` ... up to ``high``, or the listed ones; told by place.
-
-    Parameters
-    ----------
-    values
-        The only ones, ascending; ``low`` and ``high`` are the first and the last.
-    """
+    """Values that a number may have: ``low``, ``low + step`` ... up to ``high``, or the listed ones; told by place."""
 
     low: float
     high: float
     step: float = 1.0
     values: tuple[float, ...] = ()
+    """The only ones, ascending; ``low`` and ``high`` are the first and the last."""
 
     @classmethod
     def listed(cls, values: tuple[float, ...]) -> "NumberRange":
@@ -70,18 +65,6 @@ class NumberRange:
 class DesignSpace:
     """Machines of one structure, or of few: which numbers vary.
 
-    Parameters
-    ----------
-    accelerator
-        The machine that has all other numbers.
-    ranges
-        Of the numbers that vary, by (level, what): sides of arrays, ``instances`` where the shape is free, capacities,
-        bandwidths.
-    follow
-        Numbers that are a multiple of another: ``{number: (other, times)}``.
-    optional
-        Levels that a machine may do without.
-
     Raises
     ------
     InputError
@@ -89,9 +72,14 @@ class DesignSpace:
     """
 
     accelerator: Accelerator
+    """The machine that has all other numbers."""
     ranges: Mapping[Number, NumberRange]
+    """Of the numbers that vary, by (level, what): sides of arrays, ``instances`` where the shape is free, capacities,
+    bandwidths."""
     follow: Mapping[Number, tuple[Number, float]] = field(default_factory=dict)
+    """Numbers that are a multiple of another: ``{number: (other, times)}``."""
     optional: tuple[str, ...] = ()
+    """Levels that a machine may do without."""
 
     def __post_init__(self) -> None:
         for key in (*self.ranges, *self.follow):

@@ -83,29 +83,21 @@ class ShapeFlexibility:
 
 @dataclass(frozen=True)
 class Flexibility:
-    """What a machine lets a mapper choose.
-
-    Parameters
-    ----------
-    memory
-        The buffer whose tiles are meant (and counted) where an axis is fully flexible.
-    array
-        The fan-out that parallelism and shape are about.
-    dimensions
-        The dimensions spoken of. Operators that are no convolutions take part by what their dimensions do: see
-        `tilewright.mapping.stand_ins`.
-    costs
-        What flexibility costs in area and leakage.
-    """
+    """What a machine lets a mapper choose."""
 
     memory: str
+    """The buffer whose tiles are meant (and counted) where an axis is fully flexible."""
     array: str
+    """The fan-out that parallelism and shape are about."""
     tile: TileFlexibility = TileFlexibility()
     order: OrderFlexibility = OrderFlexibility()
     parallelism: ParallelismFlexibility = ParallelismFlexibility()
     shape: ShapeFlexibility = ShapeFlexibility()
     dimensions: tuple[str, ...] = CONVOLUTION
+    """The dimensions spoken of. Operators that are no convolutions take part by what their dimensions do: see
+    `tilewright.mapping.stand_ins`."""
     costs: FlexibilityCosts = field(default_factory=FlexibilityCosts)
+    """What flexibility costs in area and leakage."""
 
     @property
     def degrees(self) -> dict[str, Degree]:

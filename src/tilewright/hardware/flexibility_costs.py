@@ -33,35 +33,26 @@ _GENERATORS = _added("P-Flex") - _added("S-Flex")
 
 @dataclass(frozen=True)
 class FlexibilityCosts:
-    """Area that each flexible axis adds; overridable figure by figure.
-
-    Parameters
-    ----------
-    tile_um2
-        Base, bound and current registers and multiplexers of one memory with flexible tiles.
-    order_um2, order_um2_per_element
-        Address counters and generators; the counter register of an element.
-    parallelism_um2, parallelism_um2_per_element
-        Address counters and generators; the multiplexer of an element.
-    shape_um2_per_element
-        Demultiplexer and distribution network of an element.
-    partial_share
-        Part of an axis's area that a partly flexible axis has (table 3.2: PartFlex adds 1366 of FullFlex's 2733).
-    leakage_mw_per_um2
-        None: as the machine without flexibility leaks per area.
-    power_per_area
-        Power of the added parts over that of the rest, per area. The paper gives no power: 1 is assumed.
-    """
+    """Area that each flexible axis adds; overridable figure by figure."""
 
     tile_um2: float = _added("T-Flex")
+    """Base, bound and current registers and multiplexers of one memory with flexible tiles."""
     order_um2: float = _GENERATORS
     order_um2_per_element: float = (_added("O-Flex") - _GENERATORS) / PUBLISHED_ELEMENTS
+    """``order_um2`` and ``order_um2_per_element``: address counters and generators; the counter register of an
+    element."""
     parallelism_um2: float = _GENERATORS
     parallelism_um2_per_element: float = _PER_ELEMENT
+    """``parallelism_um2`` and ``parallelism_um2_per_element``: address counters and generators; the multiplexer of an
+    element."""
     shape_um2_per_element: float = _PER_ELEMENT
+    """Demultiplexer and distribution network of an element."""
     partial_share: float = 0.5
+    """Part of an axis's area that a partly flexible axis has (table 3.2: PartFlex adds 1366 of FullFlex's 2733)."""
     leakage_mw_per_um2: float | None = None
+    """None: as the machine without flexibility leaks per area."""
     power_per_area: float = 1.0
+    """Power of the added parts over that of the rest, per area. The paper gives no power: 1 is assumed."""
 
     def at_node(self, node_nm: float) -> "FlexibilityCosts":
         """Return the published areas scaled to another node by the square of the feature size."""

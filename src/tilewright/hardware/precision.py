@@ -22,21 +22,17 @@ TYPES = "int8, int4, fp32, tf32, fp16, bf16, fp8, mxfp4, int4+16/32 (scales of 1
 
 @dataclass(frozen=True)
 class NumberType:
-    """A type of numbers: integers or floating point of some bits, alone or in blocks with a scale.
-
-    Parameters
-    ----------
-    name
-        As lanes are stated for: ``int8``, ``fp16``, ``bf16``; signed or not is all one, and scales do not belong to it.
-    scale_bits, block
-        Bits of the scale (and zero point) that so many words share; none where ``scale_bits`` is 0.
-    """
+    """A type of numbers: integers or floating point of some bits, alone or in blocks with a scale."""
 
     name: str
+    """As lanes are stated for: ``int8``, ``fp16``, ``bf16``; signed or not is all one, and scales do not belong to
+    it."""
     kind: Kind
     bits: int
     scale_bits: int = 0
     block: int = 1
+    """``scale_bits`` and ``block``: bits of the scale (and zero point) that so many words share; none where
+    ``scale_bits`` is 0."""
 
     @property
     def word_bits(self) -> int | float:
@@ -83,25 +79,17 @@ def read_type(field: str, text: str) -> NumberType:
 
 @dataclass(frozen=True)
 class Precision:
-    """What a lane does with operands of two types.
-
-    Parameters
-    ----------
-    inputs, weights
-        Names of the types (`NumberType.name`).
-    macs_per_cycle
-        Multiply-accumulates of one lane and cycle; below 1 they take several cycles.
-    energy
-        Of one of them, in those that the compute unit states (of its own width).
-    partial_bits
-        Width of partial sums; None where it is that of the machine's outputs.
-    """
+    """What a lane does with operands of two types."""
 
     inputs: str
     weights: str
+    """``inputs`` and ``weights``: names of the types (`NumberType.name`)."""
     macs_per_cycle: float = 1.0
+    """Multiply-accumulates of one lane and cycle; below 1 they take several cycles."""
     energy: float = 1.0
+    """Of one of them, in those that the compute unit states (of its own width)."""
     partial_bits: int | None = None
+    """Width of partial sums; None where it is that of the machine's outputs."""
 
     @property
     def name(self) -> str:

@@ -24,27 +24,20 @@ ROLE_NAMES = ("inputs", "weights", "outputs")
 
 @dataclass(frozen=True)
 class Compression:
-    """How one memory keeps one tensor.
-
-    Parameters
-    ----------
-    tensor
-        A role or the name of a tensor.
-    format
-        ``uncompressed``: all words. ``bitmask``: the words that are not zero, and a bit for every word.
-        ``run-length``: those words, each with the number of zeros before it; a run too long for its field is broken by
-        a stored zero. ``coordinates``: those words, each with its place in the tile. ``csr``: those words, each with
-        its place in its row (the last axis), and an offset for every row. ``uop-cp``: the same with a rank for every
-        axis (UOP, ..., UOP, CP in Sparseloop): along every axis but the last, every fibre has an offset for each of
-        its coordinates and one more.
-    bits
-        Of a run (5 if None) or a coordinate (as many as the tile asks for if None); with ``uop-cp`` of an offset too.
-    """
+    """How one memory keeps one tensor."""
 
     memory: str
     tensor: str
+    """A role or the name of a tensor."""
     format: Format
+    """``uncompressed``: all words. ``bitmask``: the words that are not zero, and a bit for every word.
+    ``run-length``: those words, each with the number of zeros before it; a run too long for its field is broken by
+    a stored zero. ``coordinates``: those words, each with its place in the tile. ``csr``: those words, each with
+    its place in its row (the last axis), and an offset for every row. ``uop-cp``: the same with a rank for every
+    axis (UOP, ..., UOP, CP in Sparseloop): along every axis but the last, every fibre has an offset for each of
+    its coordinates and one more."""
     bits: int | None = None
+    """Of a run (5 if None) or a coordinate (as many as the tile asks for if None); with ``uop-cp`` of an offset too."""
 
 
 @dataclass(frozen=True)
@@ -63,26 +56,18 @@ class Elision:
 
 @dataclass(frozen=True)
 class Sparsity:
-    """What a machine makes of zeros.
-
-    Parameters
-    ----------
-    formats
-        What is not named is uncompressed.
-    elisions
-        Reads of operands, and updates (with the partial sums read for them) of outputs, that are left out.
-    gated, skipped
-        Operands whose zeros the compute unit spends no energy on, or no time either.
-    capacity
-        Whether the ``expected`` tiles must fit their memories, or the ``worst``: every word other than zero, as far as
-        structure does not forbid that. ``dense``: as if no word were zero, metadata being kept apart.
-    """
+    """What a machine makes of zeros."""
 
     formats: tuple[Compression, ...] = ()
+    """What is not named is uncompressed."""
     elisions: tuple[Elision, ...] = ()
+    """Reads of operands, and updates (with the partial sums read for them) of outputs, that are left out."""
     gated: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    """``gated`` and ``skipped``: operands whose zeros the compute unit spends no energy on, or no time either."""
     capacity: Capacity = "expected"
+    """Whether the ``expected`` tiles must fit their memories, or the ``worst``: every word other than zero, as far as
+    structure does not forbid that. ``dense``: as if no word were zero, metadata being kept apart."""
 
     def compression(self, memory: str, name: str, role: str) -> Compression | None:
         """Return how ``memory`` compresses a tensor, found by its name or else by its role; None if it does not."""

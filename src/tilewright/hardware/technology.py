@@ -36,17 +36,6 @@ class Curve:
     A row is returned exactly. Outside the rows, but inside ``[low, high]``, the exponent of the nearest segment is kept
     (1, that is proportionality, where there is a single row).
 
-    Parameters
-    ----------
-    name
-        Path shown in errors, for example ``45nm.sram.read``.
-    anchors
-        Rows in increasing ``x``; all values positive.
-    low, high
-        Range of ``x`` in which the curve may be read.
-    unit
-        Of ``x``.
-
     Raises
     ------
     InputError
@@ -54,10 +43,14 @@ class Curve:
     """
 
     name: str
+    """Path shown in errors, for example ``45nm.sram.read``."""
     anchors: tuple[Anchor, ...]
+    """Rows in increasing ``x``; all values positive."""
     low: float
     high: float
+    """``low`` and ``high``: range of ``x`` in which the curve may be read."""
     unit: str
+    """Of ``x``."""
 
     def __post_init__(self) -> None:
         xs = [anchor.x for anchor in self.anchors]
@@ -136,30 +129,22 @@ class Storage:
 
 @dataclass(frozen=True)
 class Technology:
-    """A technology table.
-
-    Parameters
-    ----------
-    node_nm, voltage_v
-        Feature size and supply voltage that the figures hold for.
-    dram_pj_per_bit
-        By DRAM type: (picojoules per bit, source).
-    storage
-        ``sram`` and ``registers``.
-    mac_energy_pj, mac_area_um2
-        By number type (``int``, ``fp``), over the width of the operands in bits.
-    wire_pj_per_bit_mm
-        Energy to move one bit one millimetre on chip, and its source.
-    """
+    """A technology table."""
 
     name: str
     node_nm: float
     voltage_v: float
+    """``node_nm`` and ``voltage_v``: feature size and supply voltage that the figures hold for."""
     dram_pj_per_bit: Mapping[str, tuple[float, str]]
+    """By DRAM type: (picojoules per bit, source)."""
     storage: Mapping[str, Storage]
+    """``sram`` and ``registers``."""
     mac_energy_pj: Mapping[str, Curve]
     mac_area_um2: Mapping[str, Curve]
+    """``mac_energy_pj`` and ``mac_area_um2``: by number type (``int``, ``fp``), over the width of the operands in
+    bits."""
     wire_pj_per_bit_mm: tuple[float, str]
+    """Energy to move one bit one millimetre on chip, and its source."""
     about: str = field(default="", compare=False)
 
     def dram_pj(self, dram_type: str, bits: int) -> float:

@@ -17,29 +17,20 @@ VECTOR_KINDS = (
 
 @dataclass(frozen=True)
 class VectorUnit:
-    """What a machine does with operators that are no multiply-accumulate loops.
-
-    Parameters
-    ----------
-    lanes
-        Scalar operations that all lanes together begin in a cycle.
-    memory
-        What the unit reads and writes. If None, the outermost memory on the chip that can keep inputs and outputs, or
-        the outermost memory where there is none.
-    energy_pj_per_operation
-        Of one scalar operation; that of a multiply-accumulate if None.
-    operations_per_cycle
-        ``(kind, rate)`` of kinds that go slower or faster than one operation a lane and cycle.
-    folds
-        Kinds that the output path does on the way, behind the operator whose result they take: they then read and write
-        nothing of their own, and behind a layer take no time.
-    """
+    """What a machine does with operators that are no multiply-accumulate loops."""
 
     lanes: float
+    """Scalar operations that all lanes together begin in a cycle."""
     memory: str | None = None
+    """What the unit reads and writes. If None, the outermost memory on the chip that can keep inputs and outputs, or
+    the outermost memory where there is none."""
     energy_pj_per_operation: float | None = None
+    """Of one scalar operation; that of a multiply-accumulate if None."""
     operations_per_cycle: tuple[tuple[str, float], ...] = ()
+    """``(kind, rate)`` of kinds that go slower or faster than one operation a lane and cycle."""
     folds: tuple[str, ...] = ()
+    """Kinds that the output path does on the way, behind the operator whose result they take: they then read and write
+    nothing of their own, and behind a layer take no time."""
 
     def rate(self, kind: str) -> float:
         """Return the operations of a kind that begin in a cycle."""

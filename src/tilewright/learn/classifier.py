@@ -38,24 +38,17 @@ Network = TypeVar("Network", "Classifier", "TermNetwork")
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A trained classifier.
-
-    Parameters
-    ----------
-    tables
-        One for each number of a row: ``(entries, width)``; numbers count from 0.
-    perceptron
-        From the tables' entries to a figure for each class.
-    learnt
-        Whether the tables are trained too.
-    reliability
-        ``(2, bins)``: the likelihood of the likeliest class, and how often it is right (Zadrozny and Elkan, KDD 2002).
-    """
+    """A trained classifier."""
 
     tables: tuple[torch.Tensor, ...]
+    """One for each number of a row: ``(entries, width)``; numbers count from 0."""
     perceptron: Regressor
+    """From the tables' entries to a figure for each class."""
     learnt: bool
+    """Whether the tables are trained too."""
     reliability: Floats = field(default_factory=UNKNOWN.copy)
+    """``(2, bins)``: the likelihood of the likeliest class, and how often it is right (Zadrozny and Elkan, KDD
+    2002)."""
 
     @classmethod
     def fresh(cls, tables: Sequence[Floats] | tuple[int, int, int], classes: int,

@@ -23,30 +23,20 @@ CHECKPOINT = "tilewright-training-1"
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How to train.
-
-    Parameters
-    ----------
-    hidden
-        Widths of the hidden layers.
-    epochs
-        Passes over the data at most.
-    batch
-        Rows between two steps.
-    rate
-        Length of the first steps; it falls to a hundredth by half a cosine over all epochs.
-    held_out
-        Share of the rows that is not learnt from.
-    seed
-        Same seed, same network, on any number of threads.
-    """
+    """How to train."""
 
     hidden: tuple[int, ...] = (256, 256, 128)
+    """Widths of the hidden layers."""
     epochs: int = 10
+    """Passes over the data at most."""
     batch: int = 1024
+    """Rows between two steps."""
     rate: float = 2e-3
+    """Length of the first steps; it falls to a hundredth by half a cosine over all epochs."""
     held_out: float = 0.05
+    """Share of the rows that is not learnt from."""
     seed: int = 0
+    """Same seed, same network, on any number of threads."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch"):
@@ -111,17 +101,6 @@ class EpochRun(Protocol):
 class TrainingWatch:
     """How training is conducted; the network does not depend on it.
 
-    Parameters
-    ----------
-    progress, stop
-        Is told of epochs; ends training after the present one.
-    checkpoint
-        Where it is kept, to go on from.
-    mark
-        Says what is trained on what: a checkpoint of another training is refused.
-    device
-        Where classifiers learn by epochs, as PyTorch names it. A GPU adds in any order: networks differ a little.
-
     Raises
     ------
     InputError
@@ -130,10 +109,14 @@ class TrainingWatch:
 
     progress: Callable[[Epoch], None] | None = None
     stop: threading.Event | None = None
+    """``progress`` and ``stop``: is told of epochs; ends training after the present one."""
     checkpoint: Path | None = None
+    """Where it is kept, to go on from."""
     mark: str = ""
+    """Says what is trained on what: a checkpoint of another training is refused."""
     threads: int = 1
     device: str = "cpu"
+    """Where classifiers learn by epochs, as PyTorch names it. A GPU adds in any order: networks differ a little."""
 
     def __post_init__(self) -> None:
         try:

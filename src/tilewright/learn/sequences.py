@@ -30,28 +30,20 @@ SEQUENCE_KINDS: tuple[SequenceKind, ...] = ("transformer", "lstm")
 
 @dataclass(frozen=True)
 class SequenceOptions:
-    """How a model is made and trained.
-
-    Parameters
-    ----------
-    kind
-        A causal transformer over conditions, states and actions (Chen et al., *Decision Transformer*, NeurIPS 2021),
-        or an LSTM that reads all that is fixed of an episode, and one that acts (Sutskever et al., NeurIPS 2014).
-    blocks, heads, width
-        Of the transformer; the LSTMs have two layers of the width.
-    steps
-        Of training, with ``batch`` episodes each.
-    rate
-        Length of the first steps; it falls to a hundredth by half a cosine.
-    """
+    """How a model is made and trained."""
 
     kind: SequenceKind = "transformer"
+    """A causal transformer over conditions, states and actions (Chen et al., *Decision Transformer*, NeurIPS 2021),
+    or an LSTM that reads all that is fixed of an episode, and one that acts (Sutskever et al., NeurIPS 2014)."""
     blocks: int = 3
     heads: int = 2
     width: int = 128
+    """``blocks``, ``heads`` and ``width``: of the transformer; the LSTMs have two layers of the width."""
     steps: int = 600
+    """Of training, with ``batch`` episodes each."""
     batch: int = 32
     rate: float = 1e-3
+    """Length of the first steps; it falls to a hundredth by half a cosine."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -68,24 +60,16 @@ class SequenceOptions:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Demonstrations (n) of up to t steps.
-
-    Parameters
-    ----------
-    conditions
-        ``(n)``: what was asked for.
-    states
-        ``(n, t, f)``; the first ``fixed`` figures of all steps are known before the first action.
-    actions
-        ``(n, t)``: from 0 to 1, or below 0 for none.
-    lengths
-        ``(n)``: steps of each; what lies behind is not learnt.
-    """
+    """Demonstrations (n) of up to t steps."""
 
     conditions: Floats
+    """``(n)``: what was asked for."""
     states: Floats
+    """``(n, t, f)``; the first ``fixed`` figures of all steps are known before the first action."""
     actions: Floats
+    """``(n, t)``: from 0 to 1, or below 0 for none."""
     lengths: NDArray[np.int64]
+    """``(n)``: steps of each; what lies behind is not learnt."""
     fixed: int
 
 

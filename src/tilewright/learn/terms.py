@@ -39,22 +39,16 @@ SPREAD = 0.05
 
 @dataclass(frozen=True, eq=False)
 class TermNetwork:
-    """A trained classifier by amounts, which are whole.
-
-    Parameters
-    ----------
-    figures
-        ``(entries, f)``: what is known of a number; numbers count from 0.
-    weights, cores
-        Of each class: of figures in terms ``(c, 3, terms, f)``, and of products of terms ``(c, terms, terms, terms)``.
-    reliability
-        As of `Classifier`; right is what amounts to no more than the least.
-    """
+    """A trained classifier by amounts, which are whole."""
 
     figures: torch.Tensor
+    """``(entries, f)``: what is known of a number; numbers count from 0."""
     weights: torch.Tensor
     cores: torch.Tensor
+    """``weights`` and ``cores``: of each class: of figures in terms ``(c, 3, terms, f)``, and of products of terms
+    ``(c, terms, terms, terms)``."""
     reliability: Floats = field(default_factory=UNKNOWN.copy)
+    """As of `Classifier`; right is what amounts to no more than the least."""
 
     @property
     def parameters(self) -> tuple[torch.Tensor, ...]:

@@ -16,24 +16,17 @@ from tilewright.learn.threads import one_thread
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network.
-
-    Parameters
-    ----------
-    curve
-        One entry for each epoch.
-    errors, ranks
-        On the held-out rows, for each output: root of the mean squared error in its own unit, and the rank correlation
-        (Spearman) of predicted and true values.
-    held_out
-        How many rows these were.
-    """
+    """A trained network."""
 
     regressor: Regressor
     curve: tuple[Epoch, ...]
+    """One entry for each epoch."""
     errors: tuple[float, ...]
     ranks: tuple[float, ...]
+    """``errors`` and ``ranks``: on the held-out rows, for each output: root of the mean squared error in its own unit,
+    and the rank correlation (Spearman) of predicted and true values."""
     held_out: int
+    """How many rows these were."""
 
 
 def train(  # noqa: PLR0913  (keywords of the one entry point)

@@ -40,25 +40,17 @@ def loop_places(accelerator: Accelerator) -> list[str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """What all mappings of a batch have in common.
-
-    Parameters
-    ----------
-    dimensions
-        The operator's dimensions; axis ``d`` of the arrays.
-    levels
-        Names of the accelerator's levels.
-    slots
-        Outermost first; axis ``s`` of the arrays. A memory has one ``T`` slot, a fan-out an ``X`` and, where it has a
-        second side, a ``Y`` slot. Mappings that loop twice over one dimension at a level need a level's slots repeated.
-    keeps
-        For each level, the tensors kept there (empty at fan-outs).
-    """
+    """What all mappings of a batch have in common."""
 
     dimensions: tuple[str, ...]
+    """The operator's dimensions; axis ``d`` of the arrays."""
     levels: tuple[str, ...]
+    """Names of the accelerator's levels."""
     slots: tuple[Slot, ...]
+    """Outermost first; axis ``s`` of the arrays. A memory has one ``T`` slot, a fan-out an ``X`` and, where it has a
+    second side, a ``Y`` slot. Mappings that loop twice over one dimension at a level need a level's slots repeated."""
     keeps: tuple[tuple[str, ...], ...]
+    """For each level, the tensors kept there (empty at fan-outs)."""
 
     @classmethod
     def of(cls, operator: Operator, accelerator: Accelerator, repeats: dict[str, int] | None = None,
@@ -94,21 +86,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class MappingBatch:
-    """``b`` mappings of one layout, the batch as the innermost axis.
-
-    Parameters
-    ----------
-    steps
-        ``(s, d, b)`` int32: extent of the tile of dimension ``d`` just inside slot ``s``. A loop whose step equals the
-        extent outside is no loop. Non-increasing along ``s``; 1 at the last slot.
-    ranks
-        ``(s, d, b)`` int8: position of the dimension in the loop order of a temporal slot, 0 outermost, distinct over
-        ``d``. Ignored at spatial slots.
-    """
+    """``b`` mappings of one layout, the batch as the innermost axis."""
 
     layout: Layout
     steps: NDArray[np.int32]
+    """``(s, d, b)`` int32: extent of the tile of dimension ``d`` just inside slot ``s``. A loop whose step equals the
+    extent outside is no loop. Non-increasing along ``s``; 1 at the last slot."""
     ranks: NDArray[np.int8]
+    """``(s, d, b)`` int8: position of the dimension in the loop order of a temporal slot, 0 outermost, distinct over
+    ``d``. Ignored at spatial slots."""
 
     def __len__(self) -> int:
         return int(self.steps.shape[2])

@@ -35,29 +35,20 @@ Classes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Dataflow:
-    """What a dataflow fixes.
-
-    Parameters
-    ----------
-    about
-        What it is, in one line, with its source.
-    sides
-        Classes of dimensions spread along the first side of the arrays and along the second (sides are counted through
-        all arrays that have more than one place, outermost first), each taking what lanes the one before leaves.
-    stationary
-        The tensor that stays put: loops that it does not use run innermost at every memory, except that reductions do
-        where a memory inside the outermost would else send partial sums out to it.
-    growth
-        Classes in the order in which tiles grow.
-    reductions_first
-        Loops that the output does not use run outermost at every memory instead, whatever is stationary.
-    """
+    """What a dataflow fixes."""
 
     about: str
+    """What it is, in one line, with its source."""
     sides: tuple[Classes, Classes]
+    """Classes of dimensions spread along the first side of the arrays and along the second (sides are counted through
+    all arrays that have more than one place, outermost first), each taking what lanes the one before leaves."""
     stationary: Role
+    """The tensor that stays put: loops that it does not use run innermost at every memory, except that reductions do
+    where a memory inside the outermost would else send partial sums out to it."""
     growth: Classes
+    """Classes in the order in which tiles grow."""
     reductions_first: bool = False
+    """Loops that the output does not use run outermost at every memory instead, whatever is stationary."""
 
 
 DATAFLOWS: Registry[Dataflow] = Registry("dataflow")

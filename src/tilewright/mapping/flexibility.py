@@ -50,24 +50,17 @@ Words = Callable[[Extents], dict[str, Numbers]]
 
 @dataclass(frozen=True)
 class TileRule:
-    """What counts as a tile.
-
-    Parameters
-    ----------
-    workload
-        ``divisors``: a workload's tiles divide its sizes, as in the paper's figures; ``all``: any extents, as in its
-        text.
-    inputs
-        ``box``: a tile of inputs has the extents of the outputs, C*P*Q words, as in the paper's figures; ``window``:
-        the words that it really touches (for the workload's spaces; the hardware's have no stride, and stay boxes).
-    hardware
-        ``sizes``: the hardware's spaces hold triples of words of weights, inputs and outputs, which gives the paper's
-        0.22 for thirds; ``tiles``: extents of all six dimensions, as in its definition.
-    """
+    """What counts as a tile."""
 
     workload: Literal["divisors", "all"] = "divisors"
+    """``divisors``: a workload's tiles divide its sizes, as in the paper's figures; ``all``: any extents, as in its
+    text."""
     inputs: Literal["box", "window"] = "box"
+    """``box``: a tile of inputs has the extents of the outputs, C*P*Q words, as in the paper's figures; ``window``:
+    the words that it really touches (for the workload's spaces; the hardware's have no stride, and stay boxes)."""
     hardware: Literal["sizes", "tiles"] = "sizes"
+    """``sizes``: the hardware's spaces hold triples of words of weights, inputs and outputs, which gives the paper's
+    0.22 for thirds; ``tiles``: extents of all six dimensions, as in its definition."""
 
     def __post_init__(self) -> None:
         for name, known in (("workload", ("divisors", "all")), ("inputs", ("box", "window")),
@@ -78,24 +71,18 @@ class TileRule:
 
 @dataclass(frozen=True)
 class Flexion:
-    """Sizes of the spaces of one axis, or of a product of axes.
-
-    Parameters
-    ----------
-    class_space, target_space
-        C_X and A_X: a machine of this class that is fully flexible, and this machine.
-    workload_space
-        W_X^w.
-    class_on_workload, target_on_workload
-        C_X^w and A_X^w: what of them the workload can use.
-    """
+    """Sizes of the spaces of one axis, or of a product of axes."""
 
     axes: str
     class_space: EstimatedCount
     target_space: EstimatedCount
+    """``class_space`` and ``target_space``: c_X and A_X: a machine of this class that is fully flexible, and this
+    machine."""
     workload_space: EstimatedCount
+    """W_X^w."""
     class_on_workload: EstimatedCount
     target_on_workload: EstimatedCount
+    """``class_on_workload`` and ``target_on_workload``: c_X^w and A_X^w: what of them the workload can use."""
 
     @property
     def hardware(self) -> float:

@@ -12,19 +12,14 @@ from tilewright.workload import AxisLink, Operator
 
 @dataclass(frozen=True)
 class FusedLink:
-    """An intermediate tensor on its way: ``reader`` reads the result of ``producer`` as its tensor ``operand``.
-
-    Parameters
-    ----------
-    axes
-        For dimensions of the result their coordinate, from dimensions of the reader. Of those left out every turn of
-        the reader needs all. Coordinates outside the result are padding, or of another link to the same operand.
-    """
+    """An intermediate tensor on its way: ``reader`` reads the result of ``producer`` as its tensor ``operand``."""
 
     producer: str
     reader: str
     operand: str
     axes: tuple[tuple[str, AxisLink], ...]
+    """For dimensions of the result their coordinate, from dimensions of the reader. Of those left out every turn of
+    the reader needs all. Coordinates outside the result are padding, or of another link to the same operand."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +29,6 @@ class FusedGroup:
     A vector operator is an `Operator` too, of one of the kinds of vector work: its dimensions and tensors say which
     words it needs for which, its attribute ``operations`` how many scalar operations it has.
 
-    Parameters
-    ----------
-    operators
-        In an order in which each comes after those whose results it reads.
-    leaving
-        Names of those whose results are read outside the group too. Results that no link reads leave it in any case.
-
     Raises
     ------
     InputError
@@ -48,8 +36,10 @@ class FusedGroup:
     """
 
     operators: tuple[Operator, ...]
+    """In an order in which each comes after those whose results it reads."""
     links: tuple[FusedLink, ...] = ()
     leaving: tuple[str, ...] = ()
+    """Names of operators whose results are read outside the group, too. Those that no link reads leave it anyhow."""
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]

@@ -19,27 +19,20 @@ FusedKind = Literal["level", "shared", "own", "again", "held", "nest", "capacity
 
 @dataclass(frozen=True)
 class FusedViolation:
-    """One rule that a fused mapping breaks.
-
-    Parameters
-    ----------
-    kind
-        ``level`` (a shared loop at no memory, or outside one around it), ``shared`` (a shared loop over a dimension
-        that is summed up, of an operator whose result is read in the group), ``own`` (an operator's loop outside a
-        shared one), ``again`` (read outside the node in which it is made again), ``held`` (a memory that cannot hold
-        it), ``nest`` (anything else about the nest of one operator), ``capacity`` (what lives at one time does not
-        fit).
-    subject
-        The operator or memory concerned.
-    cure
-        The mapping with the change that ``mend`` tells; None where that is no single change.
-    """
+    """One rule that a fused mapping breaks."""
 
     kind: FusedKind
+    """``level`` (a shared loop at no memory, or outside one around it), ``shared`` (a shared loop over a dimension
+    that is summed up, of an operator whose result is read in the group), ``own`` (an operator's loop outside a
+    shared one), ``again`` (read outside the node in which it is made again), ``held`` (a memory that cannot hold
+    it), ``nest`` (anything else about the nest of one operator), ``capacity`` (what lives at one time does not
+    fit)."""
     subject: str
+    """The operator or memory concerned."""
     message: str
     mend: str
     cure: FusedMapping | None = None
+    """The mapping with the change that ``mend`` tells; None where that is no single change."""
 
     def __str__(self) -> str:
         return f"{self.message}; {self.mend}"

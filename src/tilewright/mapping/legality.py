@@ -27,34 +27,24 @@ Kind = Literal["levels", "dimension", "step", "coverage", "axis", "array", "keep
 
 @dataclass(frozen=True)
 class Violation:
-    """One rule that a mapping breaks.
-
-    Parameters
-    ----------
-    kind
-        ``levels`` (missing, unknown, repeated or out of order), ``dimension`` (unknown), ``step`` (less than 1, or
-        larger than the extent outside), ``coverage`` (a dimension not brought down to 1), ``axis`` (a loop at a
-        fan-out without one, or at a memory with one), ``array`` (spatial loops exceed a side, the instances or the
-        blocks), ``keeps`` (a tensor where it cannot be kept), ``outermost`` (a tensor without a home), ``capacity``
-        (tiles do not fit).
-    level
-        Name of the level, empty where the mapping as a whole is meant.
-    subject
-        The dimension, tensor, side or partition concerned.
-    message
-        What is wrong, with the figures.
-    mend
-        The smallest change found that cures it, in words.
-    cure
-        The mapping with that change made; None where no mapping can be right on this accelerator.
-    """
+    """One rule that a mapping breaks."""
 
     kind: Kind
+    """``levels`` (missing, unknown, repeated or out of order), ``dimension`` (unknown), ``step`` (less than 1, or
+    larger than the extent outside), ``coverage`` (a dimension not brought down to 1), ``axis`` (a loop at a
+    fan-out without one, or at a memory with one), ``array`` (spatial loops exceed a side, the instances or the
+    blocks), ``keeps`` (a tensor where it cannot be kept), ``outermost`` (a tensor without a home), ``capacity``
+    (tiles do not fit)."""
     level: str
+    """Name of the level, empty where the mapping as a whole is meant."""
     subject: str
+    """The dimension, tensor, side or partition concerned."""
     message: str
+    """What is wrong, with the figures."""
     mend: str
+    """The smallest change found that cures it, in words."""
     cure: Mapping | None
+    """The mapping with that change made; None where no mapping can be right on this accelerator."""
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -23,27 +23,18 @@ _UNCHOSEN = ("fp32", "fp64")
 
 @dataclass(frozen=True)
 class LaneUse:
-    """What a multiply-accumulate of an operator takes of a lane.
-
-    Parameters
-    ----------
-    cycles
-        Of one; below 1 where a lane does several at once.
-    energy
-        In multiply-accumulates of the machine's own words.
-    partial_bits
-        Width of partial sums where the machine states it.
-    told
-        How that came about, where operands are not the machine's own words.
-    whole
-        Whether lanes take the operands whole, not in parts.
-    """
+    """What a multiply-accumulate of an operator takes of a lane."""
 
     cycles: Fraction = Fraction(1)
+    """Of one; below 1 where a lane does several at once."""
     energy: float = 1.0
+    """In multiply-accumulates of the machine's own words."""
     partial_bits: int | None = None
+    """Width of partial sums where the machine states it."""
     told: str = ""
+    """How that came about, where operands are not the machine's own words."""
     whole: bool = True
+    """Whether lanes take the operands whole, not in parts."""
 
 
 def lane_use(operator: Operator, accelerator: Accelerator) -> LaneUse:

@@ -35,40 +35,28 @@ class Tile:
 
 @dataclass(frozen=True)
 class NestRow:
-    """One row of a drawn loop nest.
-
-    Parameters
-    ----------
-    indent
-        Loops that stand around the row.
-    kind
-        ``memory`` or ``fanout`` (head of a level), ``for`` or ``par-for`` (a loop), ``compute`` (the last row).
-    text, note
-        The row as one reads it, for example ``for P in 0..7`` and ``step 8, last 6``.
-    level
-        Level that it belongs to.
-    memory
-        Nearest memory at or outside the row: where its tiles come from.
-    tiles, occupancy
-        What a memory holds, and how full that makes it; empty elsewhere.
-    loop, count, last
-        The loop, how often it runs (nominally), and the extent of its last tile.
-    array
-        ``(side, used, available)`` at fan-outs.
-    """
+    """One row of a drawn loop nest."""
 
     indent: int
+    """Loops that stand around the row."""
     kind: RowKind
+    """``memory`` or ``fanout`` (head of a level), ``for`` or ``par-for`` (a loop), ``compute`` (the last row)."""
     text: str
     note: str
+    """``text`` and ``note``: the row as one reads it, for example ``for P in 0..7`` and ``step 8, last 6``."""
     level: str
+    """Level that it belongs to."""
     memory: str
+    """Nearest memory at or outside the row: where its tiles come from."""
     tiles: tuple[Tile, ...] = ()
     occupancy: tuple[Room, ...] = ()
+    """``tiles`` and ``occupancy``: what a memory holds, and how full that makes it; empty elsewhere."""
     loop: Loop | None = None
     count: int = 1
     last: int = 1
+    """``loop``, ``count`` and ``last``: the loop, how often it runs (nominally), and the extent of its last tile."""
     array: tuple[tuple[str, int, int], ...] = ()
+    """``(side, used, available)`` at fan-outs."""
 
     @property
     def exceeds(self) -> bool:

@@ -21,24 +21,6 @@ MOST = 2**62
 class Buffers:
     """``n`` buffers, each of which needs ``size`` addresses from ``lower`` on until before ``upper``.
 
-    Parameters
-    ----------
-    ids
-        ``(n)``, each a name of its own.
-    lower, upper
-        ``(n)``: the time of the beginning, and the first after the end.
-    size
-        ``(n)``, in bytes or any other unit.
-    alignment
-        ``(n)``: addresses are multiples of it; 1 unless told.
-    gaps
-        ``(n)``: times within its life at which a buffer holds nothing; none unless told.
-    inplace
-        ``(n)``: ids of buffers whose place each may take: it may begin at the same address as one of them while both
-        live. They begin before it and end within its life; none unless told.
-    labels
-        ``(n)``: what errors call each.
-
     Raises
     ------
     InputError
@@ -47,13 +29,21 @@ class Buffers:
     """
 
     ids: tuple[str, ...]
+    """``(n)``, each a name of its own."""
     lower: Ints
     upper: Ints
+    """``lower`` and ``upper``: ``(n)``: the time of the beginning, and the first after the end."""
     size: Ints
+    """``(n)``, in bytes or any other unit."""
     alignment: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """``(n)``: addresses are multiples of it; 1 unless told."""
     gaps: tuple[tuple[Span, ...], ...] = ()
+    """``(n)``: times within its life at which a buffer holds nothing; none unless told."""
     inplace: tuple[tuple[str, ...], ...] = ()
+    """``(n)``: ids of buffers whose place each may take: it may begin at the same address as one of them while both
+    live. They begin before it and end within its life; none unless told."""
     labels: InitVar[Sequence[str]] = ()
+    """``(n)``: what errors call each."""
 
     def __post_init__(self, labels: Sequence[str]) -> None:
         n = len(self.ids)
@@ -153,33 +143,22 @@ class Buffers:
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Where buffers are placed.
-
-    Parameters
-    ----------
-    offsets
-        ``(n)``: the first address of each; None where no placement was found.
-    height
-        The first address above all of them; of no placement, 0.
-    bound
-        No placement is lower.
-    proven
-        Whether nothing better is there: the height is the bound or, of no placement, none fits the capacity.
-    method
-        What found it.
-    nodes
-        Nodes of the search.
-    seconds
-        How long it took.
-    """
+    """Where buffers are placed."""
 
     offsets: Ints | None
+    """``(n)``: the first address of each; None where no placement was found."""
     height: int
+    """The first address above all of them; of no placement, 0."""
     bound: int
+    """No placement is lower."""
     proven: bool
+    """Whether nothing better is there: the height is the bound or, of no placement, none fits the capacity."""
     method: str = "exact"
+    """What found it."""
     nodes: int = 0
+    """Nodes of the search."""
     seconds: float = 0.0
+    """How long it took."""
 
     @property
     def gap(self) -> float:

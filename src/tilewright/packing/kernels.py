@@ -27,82 +27,58 @@ _part = njit(**_OPTIONS, **part_options())
 
 
 class Instance(NamedTuple):
-    """Buffers in an order of preference, as compiled code takes them.
-
-    Parameters
-    ----------
-    size, alignment
-        ``(n)`` in units.
-    starts, covers
-        Sections of buffer ``i``: ``covers[starts[i]:starts[i + 1]]``.
-    member_starts, members
-        Buffers of a section, likewise.
-    near_starts, near
-        Buffers that share a section with it, likewise.
-    twin
-        ``(n)``: the buffer before it that is its like in size, alignment and sections; -1 where there is none.
-    sections
-        How many there are.
-    bank
-        Units of a bank, across whose ends no buffer lies; 0 for no banks.
-    """
+    """Buffers in an order of preference, as compiled code takes them."""
 
     size: np.ndarray
     alignment: np.ndarray
+    """``size`` and ``alignment``: ``(n)`` in units."""
     starts: np.ndarray
     covers: np.ndarray
+    """``starts`` and ``covers``: sections of buffer ``i``: ``covers[starts[i]:starts[i + 1]]``."""
     member_starts: np.ndarray
     members: np.ndarray
+    """``member_starts`` and ``members``: buffers of a section, likewise."""
     near_starts: np.ndarray
     near: np.ndarray
+    """``near_starts`` and ``near``: buffers that share a section with it, likewise."""
     twin: np.ndarray
+    """``(n)``: the buffer before it that is its like in size, alignment and sections; -1 where there is none."""
     sections: int
+    """How many there are."""
     bank: int
+    """Units of a bank, across whose ends no buffer lies; 0 for no banks."""
 
 
 class SearchState(NamedTuple):
-    """Where a search stands, so that it can go on.
-
-    Parameters
-    ----------
-    depth
-        ``(1)``: how many buffers are placed.
-    rest, least
-        ``(n + 1, n)`` by depth: where a buffer would come to rest on those placed, and the least position it can have.
-    why
-        ``(n + 1, n, w)`` by depth: the depths whose placements these two come from, as bits.
-    blame
-        ``(w)``: those that a contradiction comes from.
-    chosen
-        ``(n + 1)``: the buffer placed at each depth.
-    placed
-        ``(n)``.
-    total
-        ``(s)``: sizes of the buffers not yet placed.
-    notes
-        ``(n + 1, s, 5)`` by depth: of the buffers not yet placed in a section the two least ends, whose the first is,
-        the least position, and how many may come next.
-    changed, touched
-        ``(s)``: sections whose notes are old, and those that changed since they were last held against the capacity.
-    stale
-        ``(n)``: buffers whose positions may have to be raised.
-    blocker
-        ``(n)``: a buffer that kept each from where it would rest, when that was last looked at.
-    """
+    """Where a search stands, so that it can go on."""
 
     depth: np.ndarray
+    """``(1)``: how many buffers are placed."""
     rest: np.ndarray
     least: np.ndarray
+    """``rest`` and ``least``: ``(n + 1, n)`` by depth: where a buffer would come to rest on those placed, and the least
+    position it can have."""
     why: np.ndarray
+    """``(n + 1, n, w)`` by depth: the depths whose placements these two come from, as bits."""
     blame: np.ndarray
+    """``(w)``: those that a contradiction comes from."""
     chosen: np.ndarray
+    """``(n + 1)``: the buffer placed at each depth."""
     placed: np.ndarray
+    """``(n)``."""
     total: np.ndarray
+    """``(s)``: sizes of the buffers not yet placed."""
     notes: np.ndarray
+    """``(n + 1, s, 5)`` by depth: of the buffers not yet placed in a section the two least ends, whose the first is,
+    the least position, and how many may come next."""
     changed: np.ndarray
     touched: np.ndarray
+    """``changed`` and ``touched``: ``(s)``: sections whose notes are old, and those that changed since they were last
+    held against the capacity."""
     stale: np.ndarray
+    """``(n)``: buffers whose positions may have to be raised."""
     blocker: np.ndarray
+    """``(n)``: a buffer that kept each from where it would rest, when that was last looked at."""
 
 
 def search_state(instance: Instance) -> SearchState:

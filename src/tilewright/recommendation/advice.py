@@ -16,37 +16,27 @@ EXACT, MODEL, SCORED, SEARCHED, BEYOND = (
 
 @dataclass(frozen=True)
 class Advice:
-    """What an adviser says of one product ``m, n, k``.
-
-    Parameters
-    ----------
-    configuration, cost
-        What is advised, and what it takes by the objective: cycles, picojoules, or picojoules times cycles.
-    best, best_cost
-        The best of all configurations, found by looking at every one.
-    bound
-        What nothing can do with less of.
-    cycles, energy_pj
-        Of what is advised; None where the power of the array is not known.
-    equals
-        How many configurations are as good as the best.
-    confidence
-        How likely the advice is as good as the best; 1 where it was looked up.
-    source
-        Who says so: the exact path, the model, or the model with its first guesses scored.
-    """
+    """What an adviser says of one product ``m, n, k``."""
 
     product: tuple[int, int, int]
     configuration: ArrayConfiguration
     cost: float
+    """``configuration`` and ``cost``: what is advised, and what it takes by the objective: cycles, picojoules, or
+    picojoules times cycles."""
     best: ArrayConfiguration
     best_cost: float
+    """``best`` and ``best_cost``: the best of all configurations, found by looking at every one."""
     bound: float
+    """What nothing can do with less of."""
     cycles: int
     energy_pj: float | None
+    """``cycles`` and ``energy_pj``: of what is advised; None where the power of the array is not known."""
     equals: int
+    """How many configurations are as good as the best."""
     confidence: float
+    """How likely the advice is as good as the best; 1 where it was looked up."""
     source: str
+    """Who says so: the exact path, the model, or the model with its first guesses scored."""
 
     @property
     def regret(self) -> float:

@@ -46,21 +46,15 @@ class Labels:
 
 @dataclass(frozen=True)
 class Choices:
-    """Configurations of an array (of one of its spaces), what is modelled of a run on one, and what is to be least.
-
-    Parameters
-    ----------
-    objective
-        One of `tilewright.cost.ARRAY_OBJECTIVES`; those of energy need the power of the array.
-    ties
-        What decides between equals, in this order: words of `tilewright.cost.TIE_RULE`.
-    """
+    """Configurations of an array (of one of its spaces), what is modelled of a run on one, and what is to be least."""
 
     array: ReconfigurableArray
     space: str = "realisable"
     effects: PartitionEffects = STALL_FREE
     objective: str = "latency"
+    """One of `tilewright.cost.ARRAY_OBJECTIVES`; those of energy need the power of the array."""
     ties: tuple[str, ...] = TIE_RULE
+    """What decides between equals, in this order: words of `tilewright.cost.TIE_RULE`."""
 
     @cached_property
     def configurations(self) -> tuple[ArrayConfiguration, ...]:

@@ -13,15 +13,10 @@ from tilewright.recommendation.choices import Choices
 
 @dataclass(frozen=True)
 class AdviserCore:
-    """Units of multipliers side by side, each with a tree of adders below; inputs rest, weights stream.
-
-    Parameters
-    ----------
-    multipliers
-        Of all ``units`` together.
-    """
+    """Units of multipliers side by side, each with a tree of adders below; inputs rest, weights stream."""
 
     multipliers: int
+    """Of all ``units`` together."""
     units: int = 2
 
     def __post_init__(self) -> None:

@@ -77,19 +77,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class LabelledProducts:
-    """Products ``(p, 3)`` and the best of each.
-
-    Parameters
-    ----------
-    about
-        What repeats them: sampler, seed, count, and the mark of the `Choices`.
-    """
+    """Products ``(p, 3)`` and the best of each."""
 
     products: Whole
     classes: Whole
     cycles: Whole
     equals: Whole
     about: dict[str, Any]
+    """What repeats them: sampler, seed, count, and the mark of the `Choices`."""
 
     @property
     def parts(self) -> "tuple[LabelledProducts, LabelledProducts]":
@@ -182,30 +177,22 @@ def _replaced(part: LabelledProducts, file: Path) -> None:
 
 @dataclass(frozen=True)
 class Score:
-    """How an adviser does on labelled products.
-
-    Parameters
-    ----------
-    same_class, same_cycles
-        Shares of products whose advice is the label, and of those that take as few cycles.
-    mean_share, worst_share
-        The best cycles in those of the advice: the geometric mean, and the least.
-    live
-        Different classes among the advice.
-    searched
-        Share of products for which all configurations were looked at.
-    microseconds
-        Processor time of the advice, for each product.
-    """
+    """How an adviser does on labelled products."""
 
     adviser: str
     same_class: float
     same_cycles: float
+    """``same_class`` and ``same_cycles``: shares of products whose advice is the label, and of those that take as few
+    cycles."""
     mean_share: float
     worst_share: float
+    """``mean_share`` and ``worst_share``: the best cycles in those of the advice: the geometric mean, and the least."""
     live: int
+    """Different classes among the advice."""
     searched: float = 0.0
+    """Share of products for which all configurations were looked at."""
     microseconds: float = field(default=0.0, compare=False)
+    """Processor time of the advice, for each product."""
 
 
 def score(adviser: str, choices: Choices, known: LabelledProducts, classes: Whole) -> Score:

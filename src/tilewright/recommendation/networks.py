@@ -71,19 +71,13 @@ NETWORKS.register("mlp-d")(NetworkKind(SIZES, _sizes, (512, 256, 128, 64)))
 
 @dataclass(frozen=True)
 class Fallback:
-    """How far a network is trusted: its first guesses are scored, and more is done where these may be poor.
-
-    Parameters
-    ----------
-    top
-        Guesses that are scored.
-    within
-        All configurations are looked at where the best guess may take longer than the best by more than this share:
-        where it does than `Choices.least`.
-    """
+    """How far a network is trusted: its first guesses are scored, and more is done where these may be poor."""
 
     top: int = TOP
+    """Guesses that are scored."""
     within: float = 0.01
+    """All configurations are looked at where the best guess may take longer than the best by more than this share:
+    where it does than `Choices.least`."""
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -94,21 +88,14 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Told:
-    """What a recommender tells of ``p`` products.
-
-    Parameters
-    ----------
-    classes
-        Of each.
-    sure
-        How likely it is as good as the best.
-    searched
-        Whether all configurations were looked at, as the guesses were too poor.
-    """
+    """What a recommender tells of ``p`` products."""
 
     classes: Whole
+    """Of each."""
     sure: Floats
+    """How likely it is as good as the best."""
     searched: NDArray[np.bool_]
+    """Whether all configurations were looked at, as the guesses were too poor."""
 
 
 @dataclass(frozen=True, eq=False)

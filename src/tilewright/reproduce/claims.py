@@ -24,29 +24,20 @@ _LARGEST = 1e300
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper that can be right or wrong, and the figure that says which.
-
-    Parameters
-    ----------
-    text
-        What is claimed, in our words.
-    published
-        What the paper prints.
-    judged
-        What is measured.
-    figure, none
-        What that is by the paper, and what it is where there is nothing in the claim.
-    kind
-        How an effect is told from none: a ``gain`` is a ratio, in logarithms; a ``share`` is a number from 0 to 1; an
-        ``exact`` one is the share of printed figures that ours, which are counted, round to.
-    """
+    """One sentence of the paper that can be right or wrong, and the figure that says which."""
 
     text: str
+    """What is claimed, in our words."""
     published: str
+    """What the paper prints."""
     judged: str
+    """What is measured."""
     figure: float = 1.0
     none: float = 0.0
+    """``figure`` and ``none``: what that is by the paper, and what it is where there is nothing in the claim."""
     kind: Kind = "share"
+    """How an effect is told from none: a ``gain`` is a ratio, in logarithms; a ``share`` is a number from 0 to 1; an
+    ``exact`` one is the share of printed figures that ours, which are counted, round to."""
 
 
 def gain(text: str, published: str, figure: float, judged: str = "that ratio") -> Claim:

@@ -51,37 +51,25 @@ Run = Callable[[Setting, Runner], Findings]
 
 @dataclass(frozen=True)
 class Study:
-    """The reproduction of one published table or figure.
-
-    Parameters
-    ----------
-    name
-        What people type: ``ruby-table1``.
-    title
-        What it shows, in one line.
-    source
-        Paper, section, table or figure.
-    claims
-        What `run` must judge, all of them.
-    quick, full
-        What each setting spends; quick ends in under a minute on two cores.
-    run
-        Measures. All that takes time goes through ``runner.run`` as cells, so that it is kept and taken up again.
-    version
-        Raised when a cell of the same description would come out otherwise.
-    cells
-        The study whose cells it shares (their folder and version), itself by default.
-    """
+    """The reproduction of one published table or figure."""
 
     name: str
+    """What people type: ``ruby-table1``."""
     title: str
+    """What it shows, in one line."""
     source: str
+    """Paper, section, table or figure."""
     claims: tuple[Claim, ...]
+    """What `run` must judge, all of them."""
     quick: Setting
     full: Setting
+    """``quick`` and ``full``: what each setting spends; quick ends in under a minute on two cores."""
     run: Run
+    """Measures. All that takes time goes through ``runner.run`` as cells, so that it is kept and taken up again."""
     version: int = 1
+    """Raised when a cell of the same description would come out otherwise."""
     cells: str = ""
+    """The study whose cells it shares (their folder and version), itself by default."""
 
 
 REPRODUCTIONS: Registry[Study] = Registry("reproduction")

@@ -39,23 +39,16 @@ MOST_POINTS = 16
 
 @dataclass(frozen=True)
 class Analysis:
-    """What jobs take on the cores of a system.
-
-    Parameters
-    ----------
-    fronts
-        By distinct job and kind of core (`System.kinds`): cycles, bytes and picojoules of its mappings, the fastest
-        first; a job that runs several times takes as much as all its runs, and its vector work besides.
-    rows
-        ``(n)``: the row of the table of each job.
-    kept
-        The same as it is kept: ``points`` and ``mappings`` of one run, or ``why`` there are none.
-    """
+    """What jobs take on the cores of a system."""
 
     system: System
     fronts: tuple[tuple[tuple[Point, ...], ...], ...]
+    """By distinct job and kind of core (`System.kinds`): cycles, bytes and picojoules of its mappings, the fastest
+    first; a job that runs several times takes as much as all its runs, and its vector work besides."""
     rows: NDArray[np.int64]
+    """``(n)``: the row of the table of each job."""
     kept: tuple[tuple[Mapping[str, Any], ...], ...]
+    """The same as it is kept: ``points`` and ``mappings`` of one run, or ``why`` there are none."""
     samples: int
     """Mappings scored in this run; 0 where all was kept."""
 

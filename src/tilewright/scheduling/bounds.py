@@ -22,19 +22,13 @@ NODES = 10_000
 
 @dataclass(frozen=True)
 class ScheduleBound:
-    """A lower bound on the objective of a problem.
-
-    Parameters
-    ----------
-    value
-        What no schedule is below.
-    shares
-        Of a bound on the makespan: what part of it is held by each of ``cores``, ``bandwidth``, ``order`` (releases and
-        precedence) and ``jobs`` (a single one takes so long): by the prices of the relaxation.
-    """
+    """A lower bound on the objective of a problem."""
 
     value: float
+    """What no schedule is below."""
     shares: dict[str, float] = field(default_factory=dict)
+    """Of a bound on the makespan: what part of it is held by each of ``cores``, ``bandwidth``, ``order`` (releases and
+    precedence) and ``jobs`` (a single one takes so long): by the prices of the relaxation."""
 
 
 def schedule_bound(problem: ScheduleProblem, seconds: float | None = None) -> ScheduleBound:

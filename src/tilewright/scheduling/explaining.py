@@ -27,22 +27,15 @@ class Otherwise:
 
 @dataclass(frozen=True)
 class Explained:
-    """What is known of a job in its plan.
-
-    Parameters
-    ----------
-    group, place
-        Where it stands.
-    queue
-        The jobs on its core, in order.
-    otherwise
-        It elsewhere: on each core with the mapping that is best there, and on its own core with each mapping.
-    """
+    """What is known of a job in its plan."""
 
     group: int
     place: int
+    """``group`` and ``place``: where it stands."""
     queue: tuple[int, ...]
+    """The jobs on its core, in order."""
     otherwise: tuple[Otherwise, ...]
+    """It elsewhere: on each core with the mapping that is best there, and on its own core with each mapping."""
 
 
 def explained(record: ScheduleRecord, number: int) -> Explained:

@@ -35,33 +35,23 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 @dataclass(frozen=True)
 class LayerJob:
-    """A layer with its mini-batch, which one core runs from its beginning to its end.
-
-    Parameters
-    ----------
-    name
-        As people see it; its own in its group.
-    network
-        The network it is of; empty where it is of none.
-    count
-        Times that it runs, one after the other.
-    after
-        Places in its group of the jobs that must have ended.
-    release_cycles, deadline_cycles
-        When it comes, and when it must have ended.
-    vector
-        By kind of core: what the vector work takes that belongs to the layer, which its job does besides; empty where
-        there is none, or it is free.
-    """
+    """A layer with its mini-batch, which one core runs from its beginning to its end."""
 
     name: str
+    """As people see it; its own in its group."""
     operator: Operator
     network: str = ""
+    """The network it is of; empty where it is of none."""
     count: int = 1
+    """Times that it runs, one after the other."""
     after: tuple[int, ...] = ()
+    """Places in its group of the jobs that must have ended."""
     release_cycles: float = 0.0
     deadline_cycles: float = inf
+    """``release_cycles`` and ``deadline_cycles``: when it comes, and when it must have ended."""
     vector: tuple[VectorShare, ...] = ()
+    """By kind of core: what the vector work takes that belongs to the layer, which its job does besides; empty where
+    there is none, or it is free."""
 
     @property
     def macs(self) -> int:

@@ -14,20 +14,14 @@ of genes is random."""
 
 @dataclass(frozen=True)
 class KnownPlan:
-    """A plan of a group that was scheduled, as other groups can begin from it (Kao 2022, 7.2.3).
-
-    Parameters
-    ----------
-    profiles
-        ``(n, 2 a)``: logarithms of each job's cycles and bytes on each core, with its fastest mapping.
-    core, priority, option
-        ``(n)``.
-    """
+    """A plan of a group that was scheduled, as other groups can begin from it (Kao 2022, 7.2.3)."""
 
     profiles: Floats
+    """``(n, 2 a)``: logarithms of each job's cycles and bytes on each core, with its fastest mapping."""
     core: Ints
     priority: Floats
     option: Ints
+    """``core``, ``priority`` and ``option``: ``(n)``."""
 
     @classmethod
     def of(cls, problem: ScheduleProblem, plan: PlanGenomes) -> "KnownPlan":

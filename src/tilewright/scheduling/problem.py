@@ -24,14 +24,6 @@ SCHEDULE_OBJECTIVES = ("makespan", "energy", "slowdown", "edp", "deadlines")
 class AnalysisTable:
     """The job analysis table (Kao 2022, 7.1.4), with a front of mappings where the text has one.
 
-    Parameters
-    ----------
-    cycles, traffic_bytes, energy_pj
-        ``(r, a, o)`` for ``r`` distinct jobs, ``a`` cores and ``o`` mappings of a front: cycles with all the bandwidth
-        that the job asks for, bytes to and from the shared memory, and energy. Infinite beyond ``count``.
-    count
-        ``(r, a)``: mappings of the front, fastest first; 0 where the job does not fit that core.
-
     Raises
     ------
     InputError
@@ -41,7 +33,11 @@ class AnalysisTable:
     cycles: Floats
     traffic_bytes: Floats
     energy_pj: Floats
+    """``cycles``, ``traffic_bytes`` and ``energy_pj``: ``(r, a, o)`` for ``r`` distinct jobs, ``a`` cores and ``o``
+    mappings of a front: cycles with all the bandwidth that the job asks for, bytes to and from the shared memory, and
+    energy. Infinite beyond ``count``."""
     count: Ints
+    """``(r, a)``: mappings of the front, fastest first; 0 where the job does not fit that core."""
 
     def __post_init__(self) -> None:
         shape = self.cycles.shape
@@ -98,26 +94,18 @@ class PlanGenomes:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happens in one plan of ``n`` jobs on ``a`` cores, in cycles.
-
-    Parameters
-    ----------
-    start, end
-        ``(n)``.
-    core, option
-        ``(n)``: where each job runs, and with which mapping.
-    events
-        ``(e + 1)``: times, from 0 on, between which nothing begins or ends; the last is the makespan.
-    share
-        ``(e, a)``: bytes a cycle that each core draws from each event to the next.
-    """
+    """What happens in one plan of ``n`` jobs on ``a`` cores, in cycles."""
 
     start: Floats
     end: Floats
+    """``start`` and ``end``: ``(n)``."""
     core: Ints
     option: Ints
+    """``core`` and ``option``: ``(n)``: where each job runs, and with which mapping."""
     events: Floats
+    """``(e + 1)``: times, from 0 on, between which nothing begins or ends; the last is the makespan."""
     share: Floats
+    """``(e, a)``: bytes a cycle that each core draws from each event to the next."""
 
 
 def _none() -> Ints:
@@ -147,25 +135,6 @@ class ScheduleProblem:
     before it on its core and all its predecessors have ended, and not before its release: until then its core waits. A
     job counts as no earlier than its predecessors, whatever its priority, so that every plan comes to an end.
 
-    Parameters
-    ----------
-    rows
-        ``(n)``: which row of the table each job is.
-    bandwidth
-        Bytes a cycle to and from the shared memory.
-    release, deadline
-        ``(n)``, in cycles; by default 0 and none.
-    before
-        ``(p, 2)``: each names a job and one that begins only after it has ended.
-    sharing
-        How running jobs share the bandwidth (`tilewright.scheduling.simulate`).
-    objective
-        ``makespan`` in cycles, ``energy`` in picojoules, ``edp``, their product; ``slowdown``, the most that a job
-        takes, from its release to its end, as a multiple of what it takes alone at best; ``deadlines``: how many jobs
-        end late, and, below one, how late the latest as a share of the makespan.
-    choose_mapping
-        Whether a plan chooses among the mappings of a job; else the fastest is taken.
-
     Raises
     ------
     InputError
@@ -174,13 +143,22 @@ class ScheduleProblem:
 
     table: AnalysisTable
     rows: Ints
+    """``(n)``: which row of the table each job is."""
     bandwidth: float
+    """Bytes a cycle to and from the shared memory."""
     release: Floats = field(default_factory=lambda: np.zeros(0))
     deadline: Floats = field(default_factory=lambda: np.zeros(0))
+    """``release`` and ``deadline``: ``(n)``, in cycles; by default 0 and none."""
     before: Ints = field(default_factory=_none)
+    """``(p, 2)``: each names a job and one that begins only after it has ended."""
     sharing: Sharing = "proportional"
+    """How running jobs share the bandwidth (`tilewright.scheduling.simulate`)."""
     objective: ScheduleObjective = "makespan"
+    """``makespan`` in cycles, ``energy`` in picojoules, ``edp``, their product; ``slowdown``, the most that a job
+    takes, from its release to its end, as a multiple of what it takes alone at best; ``deadlines``: how many jobs
+    end late, and, below one, how late the latest as a share of the makespan."""
     choose_mapping: bool = True
+    """Whether a plan chooses among the mappings of a job; else the fastest is taken."""
 
     def __post_init__(self) -> None:
         if self.sharing not in SHARINGS:

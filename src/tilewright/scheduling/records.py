@@ -34,43 +34,34 @@ class CoreRecord:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job and its place in the plan of its group.
-
-    Parameters
-    ----------
-    row
-        Of the fronts.
-    core, option
-        Which core runs it, and with which mapping of its front there.
-    start_cycles, end_cycles
-        From the beginning of its group.
-    cycles, traffic_bytes, energy_pj
-        Of that mapping: cycles with all the bandwidth that it asks for.
-    alone_cycles, here_cycles
-        What it takes on an empty system: on the core and with the mapping that are best, and with its own.
-    deadline_cycles
-        None where there is none.
-    after
-        Places in its group.
-    """
+    """A job and its place in the plan of its group."""
 
     name: str
     network: str
     row: int
+    """Of the fronts."""
     macs: int
     core: int
     option: int
+    """``core`` and ``option``: which core runs it, and with which mapping of its front there."""
     priority: float
     start_cycles: float
     end_cycles: float
+    """``start_cycles`` and ``end_cycles``: from the beginning of its group."""
     cycles: float
     traffic_bytes: float
     energy_pj: float
+    """``cycles``, ``traffic_bytes`` and ``energy_pj``: of that mapping: cycles with all the bandwidth that it asks
+    for."""
     alone_cycles: float
     here_cycles: float
+    """``alone_cycles`` and ``here_cycles``: what it takes on an empty system: on the core and with the mapping that are
+    best, and with its own."""
     release_cycles: float = 0.0
     deadline_cycles: float | None = None
+    """None where there is none."""
     after: tuple[int, ...] = ()
+    """Places in its group."""
 
     @property
     def duration_cycles(self) -> float:
@@ -95,25 +86,15 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class GroupRecord:
-    """A group, which begins when the one before it has ended.
-
-    Parameters
-    ----------
-    score, bound
-        The objective, and what no schedule of the group is below.
-    bound_cycles
-        What no makespan of the group is below; ``bound_shares`` say what holds it.
-    events, shares
-        Times from 0 to the makespan, and what each core draws between them: ``(e + 1)`` and ``(e, a)``, bytes a cycle.
-    trace
-        Samples, seconds and objective of every improvement.
-    """
+    """A group, which begins when the one before it has ended."""
 
     jobs: tuple[PlannedJob, ...]
     score: float
     bound: float
+    """``score`` and ``bound``: the objective, and what no schedule of the group is below."""
     makespan_cycles: float
     bound_cycles: float
+    """What no makespan of the group is below; ``bound_shares`` say what holds it."""
     bound_shares: dict[str, float]
     energy_pj: float
     missed: int
@@ -121,43 +102,37 @@ class GroupRecord:
     seconds: float
     events: tuple[float, ...]
     shares: tuple[tuple[float, ...], ...]
+    """``events`` and ``shares``: times from 0 to the makespan, and what each core draws between them: ``(e + 1)`` and
+    ``(e, a)``, bytes a cycle."""
     trace: tuple[tuple[float, float, float], ...]
+    """Samples, seconds and objective of every improvement."""
     interrupted: bool = False
 
 
 @dataclass(frozen=True)
 class ScheduleRecord:
-    """A schedule of jobs on a system.
-
-    Parameters
-    ----------
-    source
-        What the jobs are, in words.
-    bandwidth
-        Bytes a cycle.
-    fronts
-        By distinct job and kind of core: its mappings, the fastest first.
-    choose_mapping
-        Whether the plan chose among them.
-    analysed_samples
-        Mappings scored for the fronts in this run; 0 where all were known.
-    """
+    """A schedule of jobs on a system."""
 
     kind: str
     command: str
     source: str
+    """What the jobs are, in words."""
     system: str
     cores: tuple[CoreRecord, ...]
     clock_mhz: float
     bandwidth: float
+    """Bytes a cycle."""
     sharing: Sharing
     objective: ScheduleObjective
     choose_mapping: bool
+    """Whether the plan chose among the mappings of ``fronts``."""
     method: str
     seed: int
     analysed_samples: int
+    """Mappings scored for the fronts in this run; 0 where all were known."""
     assumptions: tuple[str, ...]
     fronts: tuple[tuple[tuple[Point, ...], ...], ...]
+    """By distinct job and kind of core: its mappings, the fastest first."""
     groups: tuple[GroupRecord, ...]
 
     @cached_property

@@ -69,32 +69,23 @@ SCHEDULERS: Registry[Callable[[ScheduleSession, Options], Scheduler]] = Registry
 
 @dataclass(frozen=True)
 class Scheduled:
-    """What a run of a method found.
-
-    Parameters
-    ----------
-    plan, score
-        The best plan, and the objective; infinite where none was found.
-    bound
-        What no schedule is below.
-    samples, seconds
-        Plans simulated, and time spent.
-    trace
-        Every improvement: samples and seconds by then, and the objective ``(i, 3)``.
-    interrupted
-        Whether it was stopped early.
-    """
+    """What a run of a method found."""
 
     problem: ScheduleProblem
     method: str
     seed: int
     plan: PlanGenomes
     score: float
+    """``plan`` and ``score``: the best plan, and the objective; infinite where none was found."""
     bound: ScheduleBound
+    """What no schedule is below."""
     samples: int
     seconds: float
+    """``samples`` and ``seconds``: plans simulated, and time spent."""
     trace: Floats
+    """Every improvement: samples and seconds by then, and the objective ``(i, 3)``."""
     interrupted: bool = False
+    """Whether it was stopped early."""
 
     @property
     def gap(self) -> float:

@@ -14,25 +14,17 @@ TOGETHER = 50
 
 @dataclass(frozen=True)
 class Simulated:
-    """What ``b`` plans take; infinite where a job is on a core that it does not fit.
-
-    Parameters
-    ----------
-    makespan_cycles, energy_pj
-        ``(b)``: when the last job ends, and what all of them take.
-    slowdown
-        ``(b)``: the most that a job takes, from its release on, as a multiple of what it takes alone at best.
-    missed
-        ``(b)``: jobs that end after their deadlines.
-    score
-        ``(b)``: the problem's objective, the lower the better.
-    """
+    """What ``b`` plans take; infinite where a job is on a core that it does not fit."""
 
     makespan_cycles: Floats
     energy_pj: Floats
+    """``makespan_cycles`` and ``energy_pj``: ``(b)``: when the last job ends, and what all of them take."""
     slowdown: Floats
+    """``(b)``: the most that a job takes, from its release on, as a multiple of what it takes alone at best."""
     missed: Floats
+    """``(b)``: jobs that end after their deadlines."""
     score: Floats
+    """``(b)``: the problem's objective, the lower the better."""
 
 
 def simulate(problem: ScheduleProblem, plans: PlanGenomes, threads: int = 1) -> Simulated:

@@ -17,19 +17,13 @@ FOLDER = Path(__file__).parent / "systems"
 
 @dataclass(frozen=True)
 class Core:
-    """An accelerator of a system.
-
-    Parameters
-    ----------
-    accelerator
-        The machine alone, with all the bandwidth it asks for: what its outermost memory moves is the system's matter.
-    dataflow
-        The style that its mappings follow, as in `DATAFLOWS`; empty where they are free.
-    """
+    """An accelerator of a system."""
 
     name: str
     accelerator: Accelerator
+    """The machine alone, with all the bandwidth it asks for: what its outermost memory moves is the system's matter."""
     dataflow: str = ""
+    """The style that its mappings follow, as in `DATAFLOWS`; empty where they are free."""
 
     @property
     def style(self) -> str:
@@ -46,18 +40,13 @@ class Core:
 
 @dataclass(frozen=True)
 class System:
-    """Cores that share the bandwidth of one memory (Kao 2022, 7.1.3).
-
-    Parameters
-    ----------
-    bandwidth
-        Bytes a cycle that all cores together get: the lesser of the host's link and the memory's.
-    """
+    """Cores that share the bandwidth of one memory (Kao 2022, 7.1.3)."""
 
     name: str
     cores: tuple[Core, ...]
     clock_mhz: float
     bandwidth: float
+    """Bytes a cycle that all cores together get: the lesser of the host's link and the memory's."""
     sources: tuple[str, ...] = field(default=(), compare=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
 

@@ -32,27 +32,18 @@ class Known:
 
 @dataclass(frozen=True)
 class Problem:
-    """What an optimiser is given.
-
-    Parameters
-    ----------
-    dimension
-        Numbers of a point, each from 0 to 1.
-    seed
-        Where all its randomness comes from, below 2^32.
-    samples
-        Points that the budget allows in all; None where only time limits them.
-    objectives
-        Losses of a point: 1, or for optimisers that search fronts as many as there are metrics.
-    known
-        What the search begins from, if anything; it is scored already. Optimisers may make nothing of it.
-    """
+    """What an optimiser is given."""
 
     dimension: int
+    """Numbers of a point, each from 0 to 1."""
     seed: int
+    """Where all its randomness comes from, below 2^32."""
     samples: int | None = None
+    """Points that the budget allows in all; None where only time limits them."""
     objectives: int = 1
+    """Losses of a point: 1, or for optimisers that search fronts as many as there are metrics."""
     known: Known | None = None
+    """What the search begins from, if anything; it is scored already. Optimisers may make nothing of it."""
 
 
 class Optimiser(Protocol):
@@ -70,27 +61,18 @@ class Optimiser(Protocol):
 
 @dataclass(frozen=True)
 class BlackBox:
-    """One member of `MAPPERS` that is made of an optimiser.
-
-    Parameters
-    ----------
-    name
-        What it is registered as.
-    options_type
-        Its record of options, each of which has a default.
-    build
-        Makes the optimiser from options and problem; the only place where its library is imported.
-    extra
-        The extra of the package that it cannot do without (`tilewright.base.EXTRAS`), if any.
-    metrics
-        Of optimisers that search fronts: the metrics, where the search asks for no front of others.
-    """
+    """One member of `MAPPERS` that is made of an optimiser."""
 
     name: str
+    """What it is registered as."""
     options_type: type[Any]
+    """Its record of options, each of which has a default."""
     build: Callable[[Any, Problem], Optimiser]
+    """Makes the optimiser from options and problem; the only place where its library is imported."""
     extra: str = ""
+    """The extra of the package that it cannot do without (`tilewright.base.EXTRAS`), if any."""
     metrics: tuple[str, ...] = ()
+    """Of optimisers that search fronts: the metrics, where the search asks for no front of others."""
 
     def __call__(self, task: Task) -> "VectorMapper":
         """Return a mapper for a task.

@@ -21,49 +21,33 @@ Options = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Task:
-    """What a mapper is given.
-
-    Parameters
-    ----------
-    space
-        The mappings it may propose.
-    rng
-        Its only source of randomness.
-    samples
-        How many mappings the budget allows in all; None where only time limits it.
-    options
-        Its own options by name.
-    threads
-        Threads that it may use; what it proposes must not depend on them.
-    objective
-        What the scores are of, for mappers that bound them; without one nothing can be bound.
-    bounded
-        Whether the dense model gives the scores, so that bounds from its counts hold.
-    start
-        Mappings of the space to begin from. Mappers with a true class attribute ``takes_start`` propose them first and
-        learn their scores; for all others the loop scores them before it asks.
-    front
-        Metrics of which the front is asked for, if any.
-    seconds
-        Time that the budget allows, where it limits that: what is asked for is then bred and no more.
-    late
-        Whether the time is over: what goes on for long before anything is proposed then comes to its end.
-    rival
-        The best score known of other spaces of the same union: proofs need not look for what does not beat it.
-    """
+    """What a mapper is given."""
 
     space: MapSpace
+    """The mappings it may propose."""
     rng: Generator
+    """Its only source of randomness."""
     samples: int | None = None
+    """How many mappings the budget allows in all; None where only time limits it."""
     options: Options = field(default_factory=dict)
+    """Its own options by name."""
     threads: int = 1
+    """Threads that it may use; what it proposes must not depend on them."""
     objective: Objective | None = None
+    """What the scores are of, for mappers that bound them; without one nothing can be bound."""
     start: MappingBatch | None = None
+    """Mappings of the space to begin from. Mappers with a true class attribute ``takes_start`` propose them first and
+    learn their scores; for all others the loop scores them before it asks."""
     bounded: bool = True
+    """Whether the dense model gives the scores, so that bounds from its counts hold."""
     front: tuple[str, ...] = ()
+    """Metrics of which the front is asked for, if any."""
     seconds: float | None = None
+    """Time that the budget allows, where it limits that: what is asked for is then bred and no more."""
     late: Callable[[], bool] = bool
+    """Whether the time is over: what goes on for long before anything is proposed then comes to its end."""
     rival: Callable[[], float] = lambda: math.inf
+    """The best score known of other spaces of the same union: proofs need not look for what does not beat it."""
 
 
 class Mapper(Protocol):

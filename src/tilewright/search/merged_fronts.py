@@ -58,22 +58,15 @@ class _Sums:
 
 @dataclass(frozen=True)
 class MergedFront:
-    """Combinations of mappings none of which another beats in latency and energy, by rising latency.
-
-    Parameters
-    ----------
-    values
-        ``(p, 2)``: cycles and picojoules of the network.
-    chosen
-        By point and layer: points of the layer's front, and how many of its runs each has.
-    tolerance
-        Every combination is matched by a point that takes no more energy, and at most this share more cycles. 0 where
-        the front is exact.
-    """
+    """Combinations of mappings none of which another beats in latency and energy, by rising latency."""
 
     values: NDArray[np.float64]
+    """``(p, 2)``: cycles and picojoules of the network."""
     chosen: tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
+    """By point and layer: points of the layer's front, and how many of its runs each has."""
     tolerance: float
+    """Every combination is matched by a point that takes no more energy, and at most this share more cycles. 0 where
+    the front is exact."""
 
 
 def network_front(layers: Sequence[tuple[int, NDArray[np.float64]]], beside: tuple[float, float] = (0.0, 0.0),

@@ -28,15 +28,10 @@ KNOWN = 64
 
 @dataclass(frozen=True)
 class Offspring:
-    """Breeds mappings of one layer on machines of one structure.
-
-    Parameters
-    ----------
-    space
-        The mappings on a machine that has a slot for every side of an array that any of them has.
-    """
+    """Breeds mappings of one layer on machines of one structure."""
 
     space: MapSpace
+    """The mappings on a machine that has a slot for every side of an array that any of them has."""
 
     @cached_property
     def _bounds(self) -> dict[int, tuple[Accelerator, BoundArrays, tuple[int, int]]]:

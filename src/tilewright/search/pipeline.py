@@ -23,31 +23,22 @@ from tilewright.workload import Graph, MacNode, Operator, unique_operators
 
 @dataclass(frozen=True)
 class PipelineLayer:
-    """One layer of a pipeline.
-
-    Parameters
-    ----------
-    count
-        Times it runs for each input, one after the other.
-    stage
-        Its accelerator, counted from 0 in the order of the network.
-    limit_cycles
-        The cycles that one run of it may take in the second search; None where there was none.
-    first, then
-        What was found for latency, and for the second objective within the limit. ``then`` is None where there was no
-        second search; it never is worse than ``first`` by the second objective.
-    vector
-        What the vector work takes that belongs to it, which runs on its accelerator for each input.
-    """
+    """One layer of a pipeline."""
 
     name: str
     operator: Operator
     count: int
+    """Times it runs for each input, one after the other."""
     stage: int
+    """Its accelerator, counted from 0 in the order of the network."""
     limit_cycles: int | None
+    """The cycles that one run of it may take in the second search; None where there was none."""
     first: SearchResult
     then: SearchResult | None = None
+    """``first`` and ``then``: what was found for latency, and for the second objective within the limit. ``then`` is
+    None where there was no second search; it never is worse than ``first`` by the second objective."""
     vector: VectorShare = field(default_factory=VectorShare)
+    """What the vector work takes that belongs to it, which runs on its accelerator for each input."""
 
     @property
     def final(self) -> SearchResult:
@@ -57,27 +48,18 @@ class PipelineLayer:
 
 @dataclass(frozen=True)
 class PipelineFigures:
-    """What a pipeline does, with the mappings of one of its two searches.
-
-    Parameters
-    ----------
-    stage_cycles
-        Of each accelerator: the cycles it is busy with one input.
-    energy_pj
-        Of one input, all layers.
-    layer_power_mw
-        Mean over layers of what each draws while it runs: what the paper reports as power.
-    peak_power_mw
-        What the layer draws that draws most.
-    frequency_mhz
-        Clock of the accelerators.
-    """
+    """What a pipeline does, with the mappings of one of its two searches."""
 
     stage_cycles: tuple[float, ...]
+    """Of each accelerator: the cycles it is busy with one input."""
     energy_pj: float
+    """Of one input, all layers."""
     layer_power_mw: float
+    """Mean over layers of what each draws while it runs: what the paper reports as power."""
     peak_power_mw: float
+    """What the layer draws that draws most."""
     frequency_mhz: float
+    """Clock of the accelerators."""
 
     @property
     def interval_cycles(self) -> float:
@@ -107,27 +89,19 @@ class PipelineFigures:
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """A pipeline, layer by layer in the order of the network.
-
-    Parameters
-    ----------
-    then
-        What the second search minimised.
-    limit_cycles
-        The latency that the pipeline was allowed: that of the first search, or one given; None where the first search
-        left a layer without a mapping.
-    bound_cycles
-        What the pipeline's latency can't be below, with so many accelerators as there are.
-    unfinished
-        Layers whose searches were interrupted.
-    """
+    """A pipeline, layer by layer in the order of the network."""
 
     layers: tuple[PipelineLayer, ...]
     accelerator: Accelerator
     then: str
+    """What the second search minimised."""
     limit_cycles: int | None
+    """The latency that the pipeline was allowed: that of the first search, or one given; None where the first search
+    left a layer without a mapping."""
     bound_cycles: float
+    """What the pipeline's latency can't be below, with so many accelerators as there are."""
     unfinished: tuple[str, ...]
+    """Layers whose searches were interrupted."""
     seconds: float
 
     @property
@@ -161,15 +135,6 @@ class PipelineResult:
 class Pace:
     """How fast a pipeline must be, at most one of these.
 
-    Parameters
-    ----------
-    latency_limit
-        Cycles between inputs.
-    throughput
-        Inputs a second.
-    slack
-        By which share it may be slower than the fastest: a little leaves the slowest layers a choice of mappings.
-
     Raises
     ------
     InputError
@@ -177,8 +142,11 @@ class Pace:
     """
 
     latency_limit: float | None = None
+    """Cycles between inputs."""
     throughput: float | None = None
+    """Inputs a second."""
     slack: float | None = None
+    """By which share it may be slower than the fastest: a little leaves the slowest layers a choice of mappings."""
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in (("latency_limit", self.latency_limit), (

@@ -108,59 +108,42 @@ class ProgressObserver(Protocol):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
-
-    Parameters
-    ----------
-    mapping, cost
-        The best legal mapping and its full cost; None if none was found.
-    score
-        The objective of that mapping, in the objective's unit; infinite if there is none.
-    feasible
-        Whether the mapping also meets the constraints. If none did, the one that broke them least is given.
-    samples, legal_samples
-        Mappings scored, and how many of them were legal.
-    history
-        Every improvement of the best score among legal mappings that meet the constraints.
-    space_size
-        Size of the space, where the mapper counts it (exhaustive).
-    complete
-        Every mapping of the space was scored (up to equal cost), so that the best found is the optimum.
-    stopped
-        Why the search ended.
-    proven
-        Score that the mapper has proved no mapping of the space to beat, where it proves anything.
-    bounding
-        Works out the bound that is known without a search.
-    start
-        Where the mappings were found that the search began from; empty if it began from none.
-    front
-        The Pareto front of the metrics asked for, if any.
-    machine
-        The machine of the mapping, where the mapper proposes machines too.
-    """
+    """What a search found."""
 
     operator: Operator
     mapping: Mapping | None
     cost: Cost | None
+    """``mapping`` and ``cost``: the best legal mapping and its full cost; None if none was found."""
     score: float
+    """The objective of that mapping, in the objective's unit; infinite if there is none."""
     feasible: bool
+    """Whether the mapping also meets the constraints. If none did, the one that broke them least is given."""
     samples: int
     legal_samples: int
+    """``samples`` and ``legal_samples``: mappings scored, and how many of them were legal."""
     seconds: float
     history: tuple[Improvement, ...]
+    """Every improvement of the best score among legal mappings that meet the constraints."""
     mapper: str
     seed: int | tuple[int, ...]
     objective: str
     budget: Budget
     space_size: SpaceSize | None
+    """Size of the space, where the mapper counts it (exhaustive)."""
     complete: bool
+    """Every mapping of the space was scored (up to equal cost), so that the best found is the optimum."""
     stopped: Stopped
+    """Why the search ended."""
     proven: float | None = None
+    """Score that the mapper has proved no mapping of the space to beat, where it proves anything."""
     bounding: Bounding | KeptBounding | None = field(default=None, compare=False, repr=False)
+    """Works out the bound that is known without a search."""
     start: tuple[Origin, ...] = ()
+    """Where the mappings were found that the search began from; empty if it began from none."""
     front: Front | None = None
+    """The Pareto front of the metrics asked for, if any."""
     machine: Accelerator | None = None
+    """The machine of the mapping, where the mapper proposes machines too."""
 
     @property
     def bound(self) -> float | None:

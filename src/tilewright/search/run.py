@@ -43,37 +43,25 @@ CHECKPOINTS = "3"
 
 @dataclass(frozen=True)
 class Watch:
-    """What goes on beside a search: who is shown it, where it is kept, and what may stop it.
-
-    Parameters
-    ----------
-    progress
-        Shown where the search stands.
-    checkpoint
-        File to take the search up from, if it exists, and to keep it in every ``checkpoint_seconds`` and at the end.
-    stop
-        Ends the search after the present batch when set, by default with the job that it is part of.
-    recorder
-        Called with the result.
-    threads
-        Threads that one search may use, by default one for each core; the result does not depend on them.
-    left
-        Tells the seconds left to this search and others together, where their time is limited.
-    clock
-        Tells the time, in seconds.
-    told
-        Folders of which was told that they cannot be written.
-    """
+    """What goes on beside a search: who is shown it, where it is kept, and what may stop it."""
 
     progress: ProgressObserver | None = None
+    """Shown where the search stands."""
     checkpoint: Path | None = None
+    """File to take the search up from, if it exists, and to keep it in every ``checkpoint_seconds`` and at the end."""
     checkpoint_seconds: float = 10.0
     stop: Stop = field(default_factory=present_stop)
+    """Ends the search after the present batch when set, by default with the job that it is part of."""
     recorder: Callable[[SearchResult], None] | None = None
+    """Called with the result."""
     threads: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    """Threads that one search may use, by default one for each core; the result does not depend on them."""
     left: Callable[[], float] | None = None
+    """Tells the seconds left to this search and others together, where their time is limited."""
     clock: Callable[[], float] = time.perf_counter
+    """Tells the time, in seconds."""
     told: set[Path] = field(default_factory=set)
+    """Folders of which was told that they cannot be written."""
 
 
 @dataclass(frozen=True)

@@ -20,25 +20,17 @@ Steps = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the mappings that a search began from were found.
-
-    Parameters
-    ----------
-    kind
-        ``given`` by the caller, or the best of the ``previous`` layer of the network, of the most ``similar`` one
-        before, or of an entry of the ``library``.
-    layer
-        Name of the layer that they were found for.
-    distance
-        Dimensions in which that layer's sizes differ.
-    run
-        Identity of the run that found an entry of the library.
-    """
+    """Where the mappings that a search began from were found."""
 
     kind: Literal["given", "previous", "similar", "library"]
+    """``given`` by the caller, or the best of the ``previous`` layer of the network, of the most ``similar`` one
+    before, or of an entry of the ``library``."""
     layer: str = ""
+    """Name of the layer that they were found for."""
     distance: int = 0
+    """Dimensions in which that layer's sizes differ."""
     run: str = ""
+    """Identity of the run that found an entry of the library."""
 
     def __str__(self) -> str:
         if self.kind == "given":

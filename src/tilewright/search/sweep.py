@@ -28,24 +28,16 @@ PAPER = (1.0, 0.8, 0.5, 0.2, 0.1)
 
 @dataclass(frozen=True)
 class Sweep:
-    """Densities that a mapping is scored over.
-
-    Parameters
-    ----------
-    tensors
-        Names or roles of the tensors that have them, all the same one at a time.
-    points
-        ``(density, weight)``.
-    even
-        Whether the words that are not zero are spread evenly (see `Tensor`).
-    geometric
-        Whether the score is the geometric mean, weights being exponents.
-    """
+    """Densities that a mapping is scored over."""
 
     tensors: tuple[str, ...]
+    """Names or roles of the tensors that have them, all the same one at a time."""
     points: tuple[tuple[float, float], ...]
+    """``(density, weight)``."""
     even: bool = False
+    """Whether the words that are not zero are spread evenly (see `Tensor`)."""
     geometric: bool = False
+    """Whether the score is the geometric mean, weights being exponents."""
 
     @classmethod
     def parse(cls, given: "Densities") -> "Sweep":

@@ -47,33 +47,26 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Entry:
-    """A best mapping: what it is the best of, what it is, and where it comes from.
-
-    Parameters
-    ----------
-    operator_sha256, accelerator_sha256, objective, space_sha256, model
-        What it is the best of: all that decides the cost of operator and machine, the objective with its constraints,
-        which mappings were to choose from, and what scored them. No two entries agree in all five.
-    form, structure, dimensions
-        What it is looked up by: the `form` of the operator, the machine's levels, the sizes.
-    mapping
-        JSON of its levels: name, loops as ``[dimension, step, axis]``, and what is kept.
-    layer, network, accelerator, run_id, mapper, seed, samples, found, tilewright_version
-        The search that found it first.
-    """
+    """A best mapping: what it is the best of, what it is, and where it comes from."""
 
     operator_sha256: str
     accelerator_sha256: str
     objective: str
     space_sha256: str
     model: str
+    """``operator_sha256``, ``accelerator_sha256``, ``objective``, ``space_sha256`` and ``model``: what it is the best
+    of: all that decides the cost of operator and machine, the objective with its constraints, which mappings were to
+    choose from, and what scored them. No two entries agree in all five."""
     form: str
     structure: str
     dimensions: str
+    """``form``, ``structure`` and ``dimensions``: what it is looked up by: the `form` of the operator, the machine's
+    levels, the sizes."""
     score: float
     latency_cycles: int
     energy_pj: float
     mapping: str
+    """JSON of its levels: name, loops as ``[dimension, step, axis]``, and what is kept."""
     layer: str
     network: str
     accelerator: str
@@ -83,6 +76,8 @@ class Entry:
     samples: int
     found: str
     tilewright_version: str
+    """``layer``, ``network``, ``accelerator``, ``run_id``, ``mapper``, ``seed``, ``samples``, ``found`` and
+    ``tilewright_version``: the search that found it first."""
 
     @cached_property
     def id(self) -> str:

@@ -105,25 +105,17 @@ def register(found: ReferenceSet) -> ReferenceSet:
 
 @dataclass(frozen=True)
 class Summary:
-    """The errors of one quantity over all cases of a set.
-
-    Parameters
-    ----------
-    cases
-        Figures compared.
-    median_error, worst_error
-        Of the errors' absolute values, as shares of one.
-    order
-        Share of all pairs of cases that stand in the same order on both sides; None where that is not asked.
-    worst_case
-        Where the worst error is; empty where there is none.
-    """
+    """The errors of one quantity over all cases of a set."""
 
     cases: int
+    """Figures compared."""
     median_error: float
     worst_error: float
+    """``median_error`` and ``worst_error``: of the errors' absolute values, as shares of one."""
     order: float | None = None
+    """Share of all pairs of cases that stand in the same order on both sides; None where that is not asked."""
     worst_case: str = ""
+    """Where the worst error is; empty where there is none."""
 
 
 def summary(quantity: Quantity, figures: tuple[Figure, ...]) -> Summary:

@@ -16,25 +16,17 @@ from tilewright.workload.operator import Operator
 
 @dataclass(frozen=True)
 class MacNode:
-    """A multiply-accumulate operator at its place in the network.
-
-    Parameters
-    ----------
-    inputs
-        Names of the nodes whose results it reads.
-    count
-        Times it runs, one after the other, with the same shape (the steps of a recurrent layer).
-    approximated_as
-        What it stands for, where the nest is not literally what the network computes; otherwise empty.
-    edges
-        The tensors that it reads and makes, of every kind of node; None where ``inputs`` are all that is known.
-    """
+    """A multiply-accumulate operator at its place in the network."""
 
     operator: Operator
     inputs: tuple[str, ...] = ()
+    """Names of the nodes whose results it reads."""
     count: int = 1
+    """Times it runs, one after the other, with the same shape (the steps of a recurrent layer)."""
     approximated_as: str = ""
+    """What it stands for, where the nest is not literally what the network computes; otherwise empty."""
     edges: Edges | None = field(default=None, compare=False, repr=False)
+    """The tensors that it reads and makes, of every kind of node; None where ``inputs`` are all that is known."""
 
     @property
     def name(self) -> str:
@@ -128,17 +120,6 @@ Node: TypeAlias = MacNode | VectorOperator | DataMovement | Unmodelled
 class Graph:
     """A network: named nodes in an order in which each comes after the nodes that it reads.
 
-    Parameters
-    ----------
-    source
-        Where it comes from: a path, or the citation of a zoo entry.
-    notes
-        What was assumed on the way in, one sentence each (bound dimensions, chosen variant).
-    tokens
-        Tokens that one pass of a language model takes in, of all sequences; 0 for what is none.
-    precision
-        Which words its layers have on a machine, in sentences, where they were settled.
-
     Raises
     ------
     InputError
@@ -148,9 +129,13 @@ class Graph:
     name: str
     nodes: tuple[Node, ...]
     source: str = ""
+    """Where it comes from: a path, or the citation of a zoo entry."""
     notes: tuple[str, ...] = ()
+    """What was assumed on the way in, one sentence each (bound dimensions, chosen variant)."""
     tokens: int = 0
+    """Tokens that one pass of a language model takes in, of all sequences; 0 for what is none."""
     precision: tuple[str, ...] = ()
+    """Which words its layers have on a machine, in sentences, where they were settled."""
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

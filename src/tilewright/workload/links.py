@@ -49,52 +49,35 @@ View: TypeAlias = tuple[AxisLink, ...]
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that a node reads.
-
-    Parameters
-    ----------
-    tensor
-        Name of a `Result`; of the weights, the state or the input of the network where no node makes it.
-    name
-        Of a multiply-accumulate node the name of the operator's tensor that it is; otherwise its place among the
-        operands, ``0``, ``1`` and so on.
-    shape
-        Of what no node makes; None where it is not known, or a node makes it.
-    kind
-        What it is where no node makes it.
-    view
-        The tensor seen from the node: from the axes of the operator's tensor, or else from the node's `Edges.space`.
-    """
+    """A tensor that a node reads."""
 
     tensor: str
+    """Name of a `Result`; of the weights, the state or the input of the network where no node makes it."""
     name: str
+    """Of a multiply-accumulate node the name of the operator's tensor that it is; otherwise its place among the
+    operands, ``0``, ``1`` and so on."""
     shape: Shape | None = None
+    """Of what no node makes; None where it is not known, or a node makes it."""
     kind: Kind = "input"
+    """What it is where no node makes it."""
     view: View | None = None
+    """The tensor seen from the node: from the axes of the operator's tensor, or else from the node's `Edges.space`."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A tensor that a node makes.
-
-    Parameters
-    ----------
-    shape
-        None where it is not known.
-    of
-        The tensor whose bytes it shares (it is a view of it, or written over it); empty where it has its own.
-    leaves
-        Whether the network hands it out; None: if no node reads it.
-    view
-        What the node makes, seen from the tensor: axes of the operator's output, or else the first ones of the node's
-        `Edges.space`.
-    """
+    """A tensor that a node makes."""
 
     name: str
     shape: Shape | None
+    """None where it is not known."""
     of: str = ""
+    """The tensor whose bytes it shares (it is a view of it, or written over it); empty where it has its own."""
     leaves: bool | None = None
+    """Whether the network hands it out; None: if no node reads it."""
     view: View | None = None
+    """What the node makes, seen from the tensor: axes of the operator's output, or else the first ones of the node's
+    `Edges.space`."""
 
 
 @dataclass(frozen=True)

@@ -46,36 +46,26 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of an operator: its axes, its role, and the width and density of its words.
-
-    Parameters
-    ----------
-    word_bits
-        None where the accelerator decides (its ``word_bits`` for the role). Parts of bits are of blocks with scales.
-    density
-        Share of its words that are not zero. They lie anywhere, every set of so many words as likely as any other.
-    structure
-        ``(n, m)`` where of every m neighbouring words n are not zero instead; the density is then n / m.
-    even
-        Whether any words that are looked at together hold their share of words that are not zero instead, rounded up
-        or down.
-    type
-        What its words are (`tilewright.hardware.NumberType.name`), which decides what lanes do with them; empty where
-        they are what the accelerator's lanes are made for.
-    partial_bits
-        Of an output, the width of its partial sums: of its words wherever they lie and move, but for the last time that
-        each is written to its home. None where they are as wide as its words.
-    """
+    """A tensor of an operator: its axes, its role, and the width and density of its words."""
 
     name: str
     role: Role
     axes: tuple[Axis, ...]
     word_bits: int | float | None = None
+    """None where the accelerator decides (its ``word_bits`` for the role). Parts of bits are of blocks with scales."""
     density: float = 1.0
+    """Share of its words that are not zero. They lie anywhere, every set of so many words as likely as any other."""
     structure: tuple[int, int] | None = None
+    """``(n, m)`` where of every m neighbouring words n are not zero instead; the density is then n / m."""
     even: bool = False
+    """Whether any words that are looked at together hold their share of words that are not zero instead, rounded up
+    or down."""
     type: str = ""
+    """What its words are (`tilewright.hardware.NumberType.name`), which decides what lanes do with them; empty where
+    they are what the accelerator's lanes are made for."""
     partial_bits: int | float | None = None
+    """Of an output, the width of its partial sums: of its words wherever they lie and move, but for the last time that
+    each is written to its home. None where they are as wide as its words."""
 
     @cached_property
     def dimensions(self) -> frozenset[str]:
@@ -101,17 +91,6 @@ class Tensor:
 class Operator:
     """A multiply-accumulate loop nest.
 
-    Parameters
-    ----------
-    name
-        What people call it, for example ``conv2_1``.
-    kind
-        Which builder made it: ``conv``, ``matmul``, ``einsum`` ...
-    dimensions
-        ``(name, size)`` pairs, in the order they are shown.
-    tensors
-        Operands first, the one output last.
-
     Raises
     ------
     InputError
@@ -120,9 +99,13 @@ class Operator:
     """
 
     name: str
+    """What people call it, for example ``conv2_1``."""
     kind: str
+    """Which builder made it: ``conv``, ``matmul``, ``einsum`` ..."""
     dimensions: tuple[tuple[str, int], ...]
+    """``(name, size)`` pairs, in the order they are shown."""
     tensors: tuple[Tensor, ...]
+    """Operands first, the one output last."""
     attributes: tuple[tuple[str, int | str], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:

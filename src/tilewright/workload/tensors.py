@@ -48,38 +48,26 @@ class Read:
 
 @dataclass(frozen=True)
 class NetworkTensor:
-    """A tensor of a network.
-
-    Parameters
-    ----------
-    name
-        Unique in the network: of the one result of a node the node's; of weights such as ``conv1.W``.
-    shape
-        With the batch; None where it is not known.
-    kind
-        ``weights`` are known before the network runs, a ``state`` is kept from pass to pass (or from step to step), an
-        ``input`` is given by who runs it, an ``activation`` is made by a node.
-    producer
-        Name of the node that makes it; empty where none does.
-    reads
-        Who reads it, in order of execution.
-    word_bits
-        None where the machine decides.
-    storage
-        Name of the tensor whose bytes it shares, as views do and what is written in place; its own where it has its
-        own.
-    is_output
-        Whether it leaves the network.
-    """
+    """A tensor of a network."""
 
     name: str
+    """Unique in the network: of the one result of a node the node's; of weights such as ``conv1.W``."""
     shape: Shape | None
+    """With the batch; None where it is not known."""
     kind: Kind
+    """``weights`` are known before the network runs, a ``state`` is kept from pass to pass (or from step to step), an
+    ``input`` is given by who runs it, an ``activation`` is made by a node."""
     producer: str
+    """Name of the node that makes it; empty where none does."""
     reads: tuple[Read, ...]
+    """Who reads it, in order of execution."""
     word_bits: float | None
+    """None where the machine decides."""
     storage: str
+    """Name of the tensor whose bytes it shares, as views do and what is written in place; its own where it has its
+    own."""
     is_output: bool
+    """Whether it leaves the network."""
 
     @property
     def words(self) -> int:
@@ -91,19 +79,13 @@ class NetworkTensor:
 
 @dataclass(frozen=True)
 class TensorLink:
-    """How what a node reads is what another one has made.
-
-    Parameters
-    ----------
-    tensors
-        The tensors on the way, that of the producer first: more than one where words only changed their places.
-    axes
-        For each dimension of the producer's output its value, as a sum of the reader's dimensions; None where that is
-        not affine, or not known. Of a node that is no operator the dimensions are places, from 0 on.
-    """
+    """How what a node reads is what another one has made."""
 
     tensors: tuple[str, ...]
+    """The tensors on the way, that of the producer first: more than one where words only changed their places."""
     axes: Mapping[Key, AxisLink] | None
+    """For each dimension of the producer's output its value, as a sum of the reader's dimensions; None where that is
+    not affine, or not known. Of a node that is no operator the dimensions are places, from 0 on."""
 
 
 @dataclass(frozen=True)

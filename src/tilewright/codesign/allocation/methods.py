@@ -95,31 +95,23 @@ class AllocatedLayer:
 
 @dataclass(frozen=True)
 class AllocationResult:
-    """What a method found.
-
-    Parameters
-    ----------
-    cells, value
-        The best allocation ``(l)`` within the budget and its objective; None and infinite where there was none.
-    curve
-        The best so far after each epoch, infinite before the first within the budget.
-    closest
-        The allocation that is best or, as long as none is within the budget, over it the least.
-    state
-        What takes the search up again; nothing where it has to begin anew.
-    interrupted
-        Whether it was stopped early.
-    """
+    """What a method found."""
 
     problem: AllocationProblem
     method: str
     seed: int
     cells: Ints | None
     value: float
+    """``cells`` and ``value``: the best allocation ``(l)`` within the budget and its objective; None and infinite where
+    there was none."""
     curve: Floats
+    """The best so far after each epoch, infinite before the first within the budget."""
     closest: Ints
+    """The allocation that is best or, as long as none is within the budget, over it the least."""
     state: State = field(repr=False)
+    """What takes the search up again; nothing where it has to begin anew."""
     interrupted: bool = False
+    """Whether it was stopped early."""
 
     @cached_property
     def optimum(self) -> ExactAllocation:

@@ -31,17 +31,6 @@ ROOM = 1 + 1e-12
 class AllocationProblem:
     """Choose one cell for each layer, within a budget.
 
-    Parameters
-    ----------
-    objective
-        What is to be least: the sum of the layers' ``latency`` or ``energy``, as published; the ``pace``, which the
-        slowest layer of a pipeline sets; or ``edp``, the product of both sums, in picojoule-cycles.
-    deployment
-        ``pipelined``: every layer has its own elements, and the budget is for all. ``sequential``: one pair of elements
-        and buffer serves all layers in turn, each in its best style, and the budget is for the largest layer.
-    blind
-        Whether all that is over the budget is equally bad to a method, as published; else less over is better.
-
     Raises
     ------
     InputError
@@ -51,8 +40,13 @@ class AllocationProblem:
     table: AllocationTable
     budget: AllocationBudget = UNLIMITED
     objective: Objective = "latency"
+    """What is to be least: the sum of the layers' ``latency`` or ``energy``, as published; the ``pace``, which the
+    slowest layer of a pipeline sets; or ``edp``, the product of both sums, in picojoule-cycles."""
     deployment: str = "pipelined"
+    """``pipelined``: every layer has its own elements, and the budget is for all. ``sequential``: one pair of elements
+    and buffer serves all layers in turn, each in its best style, and the budget is for the largest layer."""
     blind: bool = False
+    """Whether all that is over the budget is equally bad to a method, as published; else less over is better."""
 
     @classmethod
     def of(cls, graph: Graph, machine: Accelerator | DesignSpace, within: str | Iterable[str | Limit] = "unlimited", *,  # noqa: PLR0913

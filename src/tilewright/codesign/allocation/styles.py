@@ -28,22 +28,16 @@ MOST_VALUES = 1024
 
 @dataclass(frozen=True)
 class AllocationStyle:
-    """What a style spreads, and in which order it goes through a layer.
-
-    Parameters
-    ----------
-    about
-        What it is, with its source.
-    spread
-        Along X and Y: ``filters``, ``channels``, ``rows``, ``columns`` or ``window rows``.
-    outside, inside
-        Classes of dimensions in the loop order of the outermost and of the other memories, outermost first.
-    """
+    """What a style spreads, and in which order it goes through a layer."""
 
     about: str
+    """What it is, with its source."""
     spread: tuple[str, ...]
+    """Along X and Y: ``filters``, ``channels``, ``rows``, ``columns`` or ``window rows``."""
     outside: tuple[str, ...]
     inside: tuple[str, ...]
+    """``outside`` and ``inside``: classes of dimensions in the loop order of the outermost and of the other memories,
+    outermost first."""
 
 
 STYLES: Registry[AllocationStyle] = Registry("style")

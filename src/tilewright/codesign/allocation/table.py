@@ -23,30 +23,22 @@ PE_LEVELS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 @dataclass(frozen=True)
 class PipelineStages:
-    """The layers of a network as stages, and what each may be built of.
-
-    Parameters
-    ----------
-    operators, names, runs
-        The layers, what they are called, and how often each runs for one input.
-    machine
-        One stage, with room for the most elements: its numbers hold where the choice leaves them.
-    styles
-        Names of `STYLES`.
-    elements, filters
-        Numbers of elements; filters that a buffer has room for.
-    together
-        Whether the layers run in turn on one machine: its shared memory has room for any of them in any style.
-    """
+    """The layers of a network as stages, and what each may be built of."""
 
     operators: tuple[Operator, ...]
     names: tuple[str, ...]
     runs: tuple[int, ...]
+    """``operators``, ``names`` and ``runs``: the layers, what they are called, and how often each runs for one
+    input."""
     machine: Accelerator
+    """One stage, with room for the most elements: its numbers hold where the choice leaves them."""
     styles: tuple[str, ...] = ("nvdla",)
+    """Names of `STYLES`."""
     elements: tuple[int, ...] = PE_LEVELS
     filters: tuple[int, ...] = tuple(range(1, 13))
+    """``elements`` and ``filters``: numbers of elements; filters that a buffer has room for."""
     together: bool = False
+    """Whether the layers run in turn on one machine: its shared memory has room for any of them in any style."""
 
     @classmethod
     def of(cls, graph: Graph, machine: Accelerator | DesignSpace, *, convolutions: bool = False,

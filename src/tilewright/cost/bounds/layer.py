@@ -67,45 +67,31 @@ class Roofline:
 
 @dataclass(frozen=True)
 class LowerBounds:
-    """Lower bounds for one operator on one accelerator.
-
-    Parameters
-    ----------
-    compute_cycles
-        Steps of compute that no spreading over the instances avoids.
-    blocked_cycles
-        Transfers of single-buffered memories, which compute waits for.
-    data_cycles
-        By memory, what its ports need for the words that must pass; 0 where bandwidth is unlimited.
-    latency_cycles
-        The largest of the compute (with what blocks it) and data-movement bounds.
-    latency_binding
-        ``"compute"`` or the name of the memory that sets it.
-    energy_by_component_pj
-        By memory, fan-out and compute name, and ``"leakage"`` over the bound on latency: what no mapping spends less on
-        each by itself.
-    refetch_pj
-        What any mapping spends beyond their sum, on one component or another, as memories are too small to hold
-        everything and no lane serves all tensors at once.
-    energy_pj
-        All of it.
-    energy_binding
-        The component that needs most of it.
-    edp
-        Product of both bounds, in picojoule-cycles.
-    """
+    """Lower bounds for one operator on one accelerator."""
 
     macs: int
     compute_cycles: int
+    """Steps of compute that no spreading over the instances avoids."""
     blocked_cycles: int
+    """Transfers of single-buffered memories, which compute waits for."""
     data_cycles: dict[str, int]
+    """By memory, what its ports need for the words that must pass; 0 where bandwidth is unlimited."""
     latency_cycles: int
+    """The largest of the compute (with what blocks it) and data-movement bounds."""
     latency_binding: str
+    """``"compute"`` or the name of the memory that sets it."""
     energy_by_component_pj: dict[str, float]
+    """By memory, fan-out and compute name, and ``"leakage"`` over the bound on latency: what no mapping spends less on
+    each by itself."""
     refetch_pj: float
+    """What any mapping spends beyond their sum, on one component or another, as memories are too small to hold
+    everything and no lane serves all tensors at once."""
     energy_pj: float
+    """All of it."""
     energy_binding: str
+    """The component that needs most of it."""
     edp: float
+    """Product of both bounds, in picojoule-cycles."""
     roofline: Roofline
 
     @property

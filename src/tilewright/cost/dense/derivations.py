@@ -91,28 +91,19 @@ class ArithmeticLine:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A count with all that leads to it, summed over instances.
-
-    Parameters
-    ----------
-    count
-        ``memory.tensor.kind``.
-    derivations
-        Products that enter the count; their own words are in ``title``.
-    lines
-        The arithmetic from these products to the count, in order; the last line is the count.
-    oracle
-        The count by the oracle, None where the nest is too large to be walked.
-    check
-        What the comparison found, in words.
-    """
+    """A count with all that leads to it, summed over instances."""
 
     count: str
+    """``memory.tensor.kind``."""
     value: int
     derivations: tuple[Derivation, ...]
+    """Products that enter the count; their own words are in ``title``."""
     lines: tuple[ArithmeticLine, ...]
+    """The arithmetic from these products to the count, in order; the last line is the count."""
     oracle: int | None
+    """The count by the oracle, None where the nest is too large to be walked."""
     check: str
+    """What the comparison found, in words."""
 
     @property
     def agrees(self) -> bool | None:

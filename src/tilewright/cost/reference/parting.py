@@ -16,20 +16,15 @@ Place = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Parting:
-    """One number under our rules and under a tool's, summed over instances, and what parts them.
-
-    Parameters
-    ----------
-    place
-        Memory, tensor and kind of access; ``("", "", name)`` for ``compute_cycles``, all ``cycles`` and ``energy_pj``.
-    assumptions
-        Names of the tool's `Conventions` that the number hangs on; where both agree, assumptions that cancel out.
-    """
+    """One number under our rules and under a tool's, summed over instances, and what parts them."""
 
     place: Place
+    """Memory, tensor and kind of access; ``("", "", name)`` for ``compute_cycles``, all ``cycles`` and
+    ``energy_pj``."""
     ours: Fraction
     theirs: Fraction
     assumptions: tuple[str, ...]
+    """Names of the tool's `Conventions` that the number hangs on; where both agree, assumptions that cancel out."""
 
     @property
     def differs(self) -> bool:

@@ -17,22 +17,16 @@ from tilewright.workload import Operator, Tensor
 
 @dataclass(frozen=True)
 class ReplayedCount:
-    """Words of one tensor at one memory, for an instance on average; ``drains`` is 0 where a tool counts none.
-
-    Parameters
-    ----------
-    instances
-        What the words are multiplied by for totals.
-    capacity_words
-        The tile that an instance holds.
-    """
+    """Words of one tensor at one memory, for an instance on average; ``drains`` is 0 where a tool counts none."""
 
     reads: Fraction
     fills: Fraction
     updates: Fraction
     drains: Fraction
     instances: int
+    """What the words are multiplied by for totals."""
     capacity_words: int
+    """The tile that an instance holds."""
 
     def total(self, kind: str) -> Fraction:
         """Words of a kind at all instances."""

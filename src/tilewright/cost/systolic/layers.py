@@ -23,13 +23,7 @@ _ROLES = ("inputs", "weights", "outputs")
 
 @dataclass(frozen=True)
 class SystolicLayer:
-    """What a layer takes: ``count`` products of M x N x K one after the other.
-
-    Parameters
-    ----------
-    counts
-        Of one product; all properties are of the whole layer.
-    """
+    """What a layer takes: ``count`` products of M x N x K one after the other."""
 
     operator: Operator
     m: int
@@ -39,6 +33,7 @@ class SystolicLayer:
     array: SystolicArray
     conventions: SystolicConventions
     counts: SystolicCounts
+    """Of one product; all properties are of the whole layer."""
 
     @cached_property
     def words(self) -> SystolicWords:

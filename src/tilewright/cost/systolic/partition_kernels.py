@@ -24,27 +24,15 @@ FIGURES = ("cycles", "compute_cycles", "input_reads", "weight_reads", "output_wr
 
 
 class Rules(NamedTuple):
-    """What is modelled, as compiled code takes it: effects, then conventions, then the machine's numbers.
-
-    Parameters
-    ----------
-    summation
-        0 free, 1 tree, 2 banks.
-    dram
-        0 off, 1 whole, 2 replicated.
-    plane_rows, plane_columns
-        In units; for stages of bypass links.
-    memory_words
-        Of each memory, both halves.
-    dram_rate
-        Words a cycle; 0: any number.
-    """
+    """What is modelled, as compiled code takes it: effects, then conventions, then the machine's numbers."""
 
     bypass: bool
     summation: int
+    """0 free, 1 tree, 2 banks."""
     ports: bool
     collation: bool
     dram: int
+    """0 off, 1 whole, 2 replicated."""
     whole_folds: bool
     shifted_outputs: bool
     last_cycle_index: bool
@@ -53,10 +41,13 @@ class Rules(NamedTuple):
     cell: int
     banks: int
     memory_words: int
+    """Of each memory, both halves."""
     cells_per_stage: int
     plane_rows: int
     plane_columns: int
+    """``plane_rows`` and ``plane_columns``: in units; for stages of bypass links."""
     dram_rate: float
+    """Words a cycle; 0: any number."""
 
 
 class EventPrices(NamedTuple):

@@ -42,37 +42,27 @@ _LARGEST = 2.0**61
 
 @dataclass(frozen=True)
 class PartitionedCounts:
-    """What products take on configurations: arrays ``(p, c)``.
-
-    Parameters
-    ----------
-    cycles
-        In all; where all effects are off these are ``compute_cycles``.
-    compute_cycles
-        Of the sub-array with the largest block, waiting for nothing.
-    input_reads, weight_reads, output_writes, output_reads
-        Words between the memories and the sub-arrays.
-    dram_reads, dram_writes
-        Words between DRAM and the memories; 0 where that is not modelled.
-    active_partitions
-        Sub-arrays that have work.
-    macs
-        ``(p, 1)``.
-    utilization
-        Multiply-accumulates over cycles and units of all sub-arrays.
-    """
+    """What products take on configurations: arrays ``(p, c)``."""
 
     cycles: Whole
+    """In all; where all effects are off these are ``compute_cycles``."""
     compute_cycles: Whole
+    """Of the sub-array with the largest block, waiting for nothing."""
     input_reads: Whole
     weight_reads: Whole
     output_writes: Whole
     output_reads: Whole
+    """``input_reads``, ``weight_reads``, ``output_writes`` and ``output_reads``: words between the memories and the
+    sub-arrays."""
     dram_reads: Whole
     dram_writes: Whole
+    """``dram_reads`` and ``dram_writes``: words between DRAM and the memories; 0 where that is not modelled."""
     active_partitions: Whole
+    """Sub-arrays that have work."""
     macs: Whole
+    """``(p, 1)``."""
     utilization: Real
+    """Multiply-accumulates over cycles and units of all sub-arrays."""
 
     @property
     def sram_reads(self) -> Whole:
@@ -82,21 +72,14 @@ class PartitionedCounts:
 
 @dataclass(frozen=True)
 class BestConfigurations:
-    """The best configuration of each of ``p`` products.
-
-    Parameters
-    ----------
-    index
-        Its place among the configurations given; among equals, by the tie rule.
-    cycles
-        What it takes.
-    equals
-        How many configurations are as good.
-    """
+    """The best configuration of each of ``p`` products."""
 
     index: Whole
+    """Its place among the configurations given; among equals, by the tie rule."""
     cycles: Whole
+    """What it takes."""
     equals: Whole
+    """How many configurations are as good."""
 
 
 def partitioned_counts(products: ArrayLike, configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,

@@ -15,16 +15,7 @@ Words = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SystolicProduct:
-    """One operator as ``count`` products ``O[M, N] += I[M, K] * W[K, N]`` one after the other.
-
-    Parameters
-    ----------
-    m_names, n_names, k_names
-        Dimensions that M, N and K run through, outermost first. Of K, those of windows come first (rows and columns of
-        the kernel), channels last, as SCALE-Sim has them.
-    count
-        Products: batches and groups of which each operand has its own part.
-    """
+    """One operator as ``count`` products ``O[M, N] += I[M, K] * W[K, N]`` one after the other."""
 
     operator: Operator
     inputs: Tensor
@@ -32,7 +23,10 @@ class SystolicProduct:
     m_names: tuple[str, ...]
     n_names: tuple[str, ...]
     k_names: tuple[str, ...]
+    """``m_names``, ``n_names`` and ``k_names``: dimensions that M, N and K run through, outermost first. Of K, those of
+    windows come first (rows and columns of the kernel), channels last, as SCALE-Sim has them."""
     count: int
+    """Products: batches and groups of which each operand has its own part."""
 
     @classmethod
     def of(cls, operator: Operator) -> "SystolicProduct":

@@ -81,22 +81,6 @@ class ArrayConfiguration:
 class PartitionEffects:
     """What a run on sub-arrays is held to, each a switch. All off: stall-free runtime, as published.
 
-    Parameters
-    ----------
-    bypass
-        Bypass links take a cycle for every so many cells, once a run: the farthest sub-array begins and ends later.
-    summation
-        Where weights or inputs rest, the reduction is split over ``down`` and its partial sums must be added: ``free``
-        (as published), in a ``tree`` of adders between the sub-arrays and the memory, or in the ``banks`` of the
-        memory of outputs, which read every partial sum again once all are there.
-    ports
-        A bank hands out or takes one word a cycle: no run is shorter than the words of its busiest memory over banks.
-    collation
-        Sub-arrays that want a word in the same cycle share one read.
-    dram
-        Words between DRAM and the memories: ``off``; the three memories ``whole``, or ``replicated``: each sub-array
-        has its share of them for itself alone. A run is then no shorter than DRAM needs.
-
     Raises
     ------
     InputError
@@ -104,10 +88,18 @@ class PartitionEffects:
     """
 
     bypass: bool = False
+    """Bypass links take a cycle for every so many cells, once a run: the farthest sub-array begins and ends later."""
     summation: Literal["free", "tree", "banks"] = "free"
+    """Where weights or inputs rest, the reduction is split over ``down`` and its partial sums must be added: ``free``
+    (as published), in a ``tree`` of adders between the sub-arrays and the memory, or in the ``banks`` of the
+    memory of outputs, which read every partial sum again once all are there."""
     ports: bool = False
+    """A bank hands out or takes one word a cycle: no run is shorter than the words of its busiest memory over banks."""
     collation: bool = False
+    """Sub-arrays that want a word in the same cycle share one read."""
     dram: Literal["off", "whole", "replicated"] = "off"
+    """Words between DRAM and the memories: ``off``; the three memories ``whole``, or ``replicated``: each sub-array
+    has its share of them for itself alone. A run is then no shorter than DRAM needs."""
 
     def __post_init__(self) -> None:
         for name, known in (("summation", SUMMATIONS), ("dram", DRAM_MEMORIES)):
@@ -124,21 +116,6 @@ STALL_FREE = PartitionEffects()
 class ReconfigurableArray:
     """A plane of systolic cells, three memories of banks, and bypass links.
 
-    Parameters
-    ----------
-    macs
-        Multiply-accumulate units; ``macs / cell**2`` cells, a power of two, in a plane as square as can be.
-    cell
-        Side of a cell.
-    banks, bank_words
-        Of each of the three memories, both halves together.
-    cells_per_stage
-        Cells that a bypass link passes in a cycle.
-    dram_words_per_cycle
-        Of all three tensors together; None: any number.
-    power_w, area_mm2, clock_ghz
-        Of the whole machine, as laid out and at full use; None where that is not known.
-
     Raises
     ------
     InputError
@@ -146,15 +123,22 @@ class ReconfigurableArray:
     """
 
     macs: int
+    """Multiply-accumulate units; ``macs / cell**2`` cells, a power of two, in a plane as square as can be."""
     cell: int = 4
+    """Side of a cell."""
     banks: int = 1024
     bank_words: int = 1024
+    """``banks`` and ``bank_words``: of each of the three memories, both halves together."""
     cells_per_stage: int = 8
+    """Cells that a bypass link passes in a cycle."""
     dram_words_per_cycle: float | None = None
+    """Of all three tensors together; None: any number."""
     name: str = "array"
     power_w: float | None = None
     area_mm2: float | None = None
     clock_ghz: float = 1.0
+    """``power_w``, ``area_mm2`` and ``clock_ghz``: of the whole machine, as laid out and at full use; None where that
+    is not known."""
 
     def __post_init__(self) -> None:
         for name in ("macs", "cell", "banks", "bank_words", "cells_per_stage"):
@@ -250,15 +234,10 @@ def reconfigurable_array(name: str, fixed: bool = False) -> ReconfigurableArray:
 
 @dataclass(frozen=True)
 class ConfigurationTable:
-    """Configurations as compiled code takes them.
-
-    Parameters
-    ----------
-    entries
-        ``(c, 5)``: rows, columns, down, across, dataflow (its place in `SYSTOLIC_DATAFLOWS`).
-    """
+    """Configurations as compiled code takes them."""
 
     entries: NDArray[np.int64]
+    """``(c, 5)``: rows, columns, down, across, dataflow (its place in `SYSTOLIC_DATAFLOWS`)."""
 
     @classmethod
     def of(cls, configurations: Sequence[ArrayConfiguration]) -> "ConfigurationTable":

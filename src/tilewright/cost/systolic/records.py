@@ -61,34 +61,25 @@ SYSTOLIC_CONVENTIONS = {"tilewright": SYSTOLIC_RULES, "scale-sim": SCALE_SIM, "s
 
 @dataclass(frozen=True)
 class SystolicCounts:
-    """What matrix products take on systolic arrays: arrays of one shape, the broadcast shape of what was asked.
-
-    Parameters
-    ----------
-    cycles
-        From the first operand that enters the array to the last output that leaves it, without waiting for DRAM.
-    row_folds, column_folds
-        How many tiles the array's rows and columns take one after the other.
-    input_reads, weight_reads
-        Words that the memories of the operands hand to the array.
-    output_writes, output_reads
-        Words that the array hands to the memory of the outputs, and partial sums that it takes back.
-    mapping_efficiency
-        Share of the array's elements that hold a tile, averaged over folds.
-    utilization
-        Multiply-accumulates over cycles and elements.
-    """
+    """What matrix products take on systolic arrays: arrays of one shape, the broadcast shape of what was asked."""
 
     cycles: Whole
+    """From the first operand that enters the array to the last output that leaves it, without waiting for DRAM."""
     row_folds: Whole
     column_folds: Whole
+    """``row_folds`` and ``column_folds``: how many tiles the array's rows and columns take one after the other."""
     input_reads: Whole
     weight_reads: Whole
+    """``input_reads`` and ``weight_reads``: words that the memories of the operands hand to the array."""
     output_writes: Whole
     output_reads: Whole
+    """``output_writes`` and ``output_reads``: words that the array hands to the memory of the outputs, and partial sums
+    that it takes back."""
     macs: Whole
     mapping_efficiency: Real
+    """Share of the array's elements that hold a tile, averaged over folds."""
     utilization: Real
+    """Multiply-accumulates over cycles and elements."""
 
     def one(self) -> dict[str, Any]:
         """Return the figures of a single product as plain numbers, by name.
@@ -124,26 +115,18 @@ class SystolicMemories:
 
 @dataclass(frozen=True)
 class SystolicArray:
-    """A systolic array with a memory for each tensor, each of two halves: one in use, one on its way from or to DRAM.
-
-    Parameters
-    ----------
-    rows, columns
-        Its sides: inputs enter along rows, sums leave along columns.
-    dataflow
-        One of `SYSTOLIC_DATAFLOWS`, short.
-    bandwidths
-        Words a cycle that DRAM moves for inputs, weights and outputs, each by itself; None: any number.
-    shared_bandwidth
-        Words a cycle for all three together.
-    """
+    """A systolic array with a memory for each tensor, of two halves: one in use, one on its way from or to DRAM."""
 
     rows: int
     columns: int
+    """``rows`` and ``columns``: its sides: inputs enter along rows, sums leave along columns."""
     dataflow: str
+    """One of `SYSTOLIC_DATAFLOWS`, short."""
     memories: SystolicMemories = SystolicMemories()
     bandwidths: tuple[float | None, float | None, float | None] = (None, None, None)
+    """Words a cycle that DRAM moves for inputs, weights and outputs, each by itself; None: any number."""
     shared_bandwidth: float | None = None
+    """Words a cycle for all three together."""
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns"):

@@ -29,43 +29,29 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Sequencer:
-    """What the array's control takes, in cycles, whatever the layer.
-
-    Parameters
-    ----------
-    least_rows
-        Rows that a block takes at least: the length of the control's pipeline. Gemmini: 4.
-    issue_cycles
-        Cycles of an instruction beside its rows. Gemmini: 1.
-    store_cycles
-        Cycles to scale and store one row of the array's width. Gemmini: 16 elements by 4 scale units.
-    """
+    """What the array's control takes, in cycles, whatever the layer."""
 
     least_rows: int = 4
+    """Rows that a block takes at least: the length of the control's pipeline. Gemmini: 4."""
     issue_cycles: float = 1.0
+    """Cycles of an instruction beside its rows. Gemmini: 1."""
     store_cycles: float = 4.0
+    """Cycles to scale and store one row of the array's width. Gemmini: 16 elements by 4 scale units."""
 
 
 @dataclass(frozen=True)
 class RoundLatency:
-    """Cycles of a whole layer, and of its parts summed over all rounds.
-
-    Parameters
-    ----------
-    compute_cycles, load_cycles
-        Of all rounds, as if nothing overlapped.
-    first_cycles
-        The load or computation that overlaps nothing.
-    store_cycles
-        The last store.
-    """
+    """Cycles of a whole layer, and of its parts summed over all rounds."""
 
     cycles: float
     rounds: int
     compute_cycles: float
     load_cycles: float
+    """``compute_cycles`` and ``load_cycles``: of all rounds, as if nothing overlapped."""
     first_cycles: float
+    """The load or computation that overlaps nothing."""
     store_cycles: float
+    """The last store."""
 
     @property
     def bottleneck(self) -> str:

@@ -27,19 +27,6 @@ class Attention:
     ``instances`` = batch x heads of keys and values: they share no words. Queries of the ``group`` of heads that share
     keys are rows of one product, those of one position one after the other.
 
-    Parameters
-    ----------
-    rows, keys
-        Rows of queries (positions x group) and keys of one instance.
-    depth, width
-        Features of a key, and of a value.
-    heads
-        Instances of one sequence.
-    causal
-        Whether a position attends to none after itself; the last position attends to all keys.
-    count
-        How often the network does it.
-
     Raises
     ------
     InputError
@@ -50,12 +37,17 @@ class Attention:
     instances: int
     rows: int
     keys: int
+    """``rows`` and ``keys``: rows of queries (positions x group) and keys of one instance."""
     depth: int
     width: int
+    """``depth`` and ``width``: features of a key, and of a value."""
     heads: int = 1
+    """Instances of one sequence."""
     group: int = 1
     causal: bool = False
+    """Whether a position attends to none after itself; the last position attends to all keys."""
     count: int = 1
+    """How often the network does it."""
 
     def __post_init__(self) -> None:
         for name in ("instances", "rows", "keys", "depth", "width", "heads", "group", "count"):

@@ -10,38 +10,29 @@ from tilewright.workload import OPERATIONS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class FlatMachine:
-    """An array, the buffer that software fills, and DRAM.
-
-    Parameters
-    ----------
-    rows, columns
-        Of the array, one multiply-accumulate an element and cycle.
-    capacity_words
-        Of the buffer.
-    dram_rate, buffer_rate
-        Words a cycle, both ways together.
-    mac_pj, buffer_pj, dram_pj
-        Of a multiply-accumulate, and of a word read or written.
-    softmax_rate, scale_rate
-        Elements of a softmax, and multiplications, that the vector unit begins in a cycle.
-    memories
-        Names of DRAM and of the buffer.
-    """
+    """An array, the buffer that software fills, and DRAM."""
 
     name: str
     rows: int
     columns: int
+    """``rows`` and ``columns``: of the array, one multiply-accumulate an element and cycle."""
     capacity_words: int
+    """Of the buffer."""
     dram_rate: float
     buffer_rate: float
+    """``dram_rate`` and ``buffer_rate``: words a cycle, both ways together."""
     mac_pj: float
     buffer_pj: float
     dram_pj: float
+    """``mac_pj``, ``buffer_pj`` and ``dram_pj``: of a multiply-accumulate, and of a word read or written."""
     softmax_rate: float
     scale_rate: float
+    """``softmax_rate`` and ``scale_rate``: elements of a softmax, and multiplications, that the vector unit begins in a
+    cycle."""
     word_bits: int
     clock_mhz: float
     memories: tuple[str, str] = ("DRAM", "GLB")
+    """Names of DRAM and of the buffer."""
 
     @property
     def elements(self) -> int:

@@ -13,34 +13,23 @@ INPUT = "input"
 
 @dataclass(frozen=True)
 class ChainEntry:
-    """One place of a strategy: the network's input (the first), or a layer; all figures are of one sample.
-
-    Parameters
-    ----------
-    name
-        Of the layer that multiplies and accumulates.
-    macs, weight_words
-        Of the layer, with those of a projection that is added to its result.
-    tile_words
-        Of what the layer makes: what a micro-batch of it takes on chip.
-    words
-        Of what others read of it: after pooling, additions and the like, which are done on the way out.
-    reads
-        Places of the entries that it reads, each once.
-    leaves
-        Whether the result leaves the network.
-    shape
-        ``(K, C, Y, X, R, S)`` of the layer (Kao et al. 2022, equation 2); zeros for the input.
-    """
+    """One place of a strategy: the network's input (the first), or a layer; all figures are of one sample."""
 
     name: str
+    """Of the layer that multiplies and accumulates."""
     macs: int
     weight_words: int
+    """``macs`` and ``weight_words``: of the layer, with those of a projection that is added to its result."""
     tile_words: int
+    """Of what the layer makes: what a micro-batch of it takes on chip."""
     words: int
+    """Of what others read of it: after pooling, additions and the like, which are done on the way out."""
     reads: tuple[int, ...]
+    """Places of the entries that it reads, each once."""
     leaves: bool
+    """Whether the result leaves the network."""
     shape: tuple[int, ...] = (0, 0, 0, 0, 0, 0)
+    """``(K, C, Y, X, R, S)`` of the layer (Kao et al. 2022, equation 2); zeros for the input."""
 
 
 def chain(graph: Graph) -> tuple[ChainEntry, ...]:

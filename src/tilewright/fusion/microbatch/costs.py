@@ -84,27 +84,18 @@ def fill_groups(problem: MicroBatchProblem, strategies: Ints, how: tuple[Any, An
 
 @dataclass(frozen=True)
 class MicroBatchBounds:
-    """What no strategy is below, in cycles of all groups together, and the least energy.
-
-    Parameters
-    ----------
-    compute_cycles
-        All multiplications on all elements.
-    compulsory_cycles
-        Input, results and weights cross the chip's edge once.
-    capacity_cycles
-        The same with what the memory forces across it: see `forced_bytes`.
-    onchip_cycles
-        Every operand and result passes the memory on chip.
-    energy_pj
-        Of these.
-    """
+    """What no strategy is below, in cycles of all groups together, and the least energy."""
 
     compute_cycles: float
+    """All multiplications on all elements."""
     compulsory_cycles: float
+    """Input, results and weights cross the chip's edge once."""
     capacity_cycles: float
+    """The same with what the memory forces across it: see `forced_bytes`."""
     onchip_cycles: float
+    """Every operand and result passes the memory on chip."""
     energy_pj: float
+    """Of these."""
 
     @property
     def latency_cycles(self) -> float:

@@ -13,16 +13,11 @@ STATE = 8
 
 @dataclass
 class FusionEpisode:
-    """Chooses the micro-batches of the input and of each layer in turn (Kao et al. 2022, section 4.2).
-
-    Parameters
-    ----------
-    actions
-        The micro-batches chosen so far; all entries after them run layer by layer.
-    """
+    """Chooses the micro-batches of the input and of each layer in turn (Kao et al. 2022, section 4.2)."""
 
     problem: MicroBatchProblem
     actions: list[int] = field(default_factory=list)
+    """The micro-batches chosen so far; all entries after them run layer by layer."""
 
     @property
     def ended(self) -> bool:

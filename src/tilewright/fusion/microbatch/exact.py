@@ -27,24 +27,17 @@ MOST_PAIRS = 40
 
 @dataclass(frozen=True)
 class _Labels:
-    """Micro-batches of a group up to an entry (``l`` labels).
-
-    Parameters
-    ----------
-    places
-        ``(l, k)``: which micro-batch holds each of the results that the group is still to read, the one read for the
-        longest first. Those after it count as the least before them: they let go no later.
-    memory, extra
-        ``(l)``: bytes staged, and bytes of weights that come again.
-    parent, size
-        ``(l)``: the label before, and the place of the entry's own micro-batch.
-    """
+    """Micro-batches of a group up to an entry (``l`` labels)."""
 
     places: Ints
+    """``(l, k)``: which micro-batch holds each of the results that the group is still to read, the one read for the
+    longest first. Those after it count as the least before them: they let go no later."""
     memory: Floats
     extra: Floats
+    """``memory`` and ``extra``: ``(l)``: bytes staged, and bytes of weights that come again."""
     parent: Ints
     size: Ints
+    """``parent`` and ``size``: ``(l)``: the label before, and the place of the entry's own micro-batch."""
 
     def take(self, rows: Any) -> "_Labels":
         return _Labels(*(each[rows] for each in vars(self).values()))

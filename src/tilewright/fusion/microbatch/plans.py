@@ -28,26 +28,20 @@ from tilewright.fusion.microbatch.problem import SYNC, Floats, FusionObjective, 
 
 @dataclass(frozen=True)
 class MicroBatchCost:
-    """What a group takes, or all groups one after the other.
-
-    Parameters
-    ----------
-    memory_bytes
-        Of micro-batches at a time.
-    compute_cycles, offchip_cycles, onchip_cycles
-        Of multiplications and words; the longest is the group's latency.
-    weight_bytes
-        That come in, each time that they do; ``offchip_bytes`` has them too.
-    """
+    """What a group takes, or all groups one after the other."""
 
     latency_cycles: float
     energy_pj: float
     memory_bytes: float
+    """Of micro-batches at a time."""
     compute_cycles: float
     offchip_cycles: float
     onchip_cycles: float
+    """``compute_cycles``, ``offchip_cycles`` and ``onchip_cycles``: of multiplications and words; the longest is the
+    group's latency."""
     offchip_bytes: float
     weight_bytes: float
+    """Bytes of weights that come in, each time that they do; ``offchip_bytes`` has them too."""
     onchip_bytes: float
 
     @property

@@ -27,33 +27,26 @@ OVER = 1e30
 
 @dataclass(frozen=True)
 class FusedMachine:
-    """What a machine is to fused groups.
-
-    Parameters
-    ----------
-    elements
-        Multiply-accumulates a cycle.
-    offchip_bytes_per_cycle, onchip_bytes_per_cycle
-        Of the outermost memory and of the one inside it; infinite where it never limits.
-    capacity_bytes
-        Of the one inside.
-    read_pj_per_byte, write_pj_per_byte, onchip_pj_per_byte
-        Of a byte that comes from off chip, goes there, or passes the memory inside.
-    leakage_pj_per_cycle
-        Of all of it.
-    """
+    """What a machine is to fused groups."""
 
     name: str
     elements: int
+    """Multiply-accumulates a cycle."""
     offchip_bytes_per_cycle: float
     onchip_bytes_per_cycle: float
+    """``offchip_bytes_per_cycle`` and ``onchip_bytes_per_cycle``: of the outermost memory and of the one inside it;
+    infinite where it never limits."""
     capacity_bytes: float
+    """Of the one inside."""
     clock_mhz: float
     mac_pj: float
     read_pj_per_byte: float
     write_pj_per_byte: float
     onchip_pj_per_byte: float
+    """``read_pj_per_byte``, ``write_pj_per_byte`` and ``onchip_pj_per_byte``: of a byte that comes from off chip, goes
+    there, or passes the memory inside."""
     leakage_pj_per_cycle: float
+    """Of all of it."""
 
     @classmethod
     def of(cls, machine: Accelerator) -> "FusedMachine":
@@ -100,17 +93,6 @@ class MicroBatchProblem:
 
     Micro-batches that do not divide one another count as if they did.
 
-    Parameters
-    ----------
-    entries
-        Of `chain`.
-    memory_bytes
-        For micro-batches.
-    weight_bytes
-        Besides, for weights that stay.
-    word_bytes
-        Of every word.
-
     Raises
     ------
     InputError
@@ -119,11 +101,15 @@ class MicroBatchProblem:
 
     name: str
     entries: tuple[ChainEntry, ...]
+    """Of `chain`."""
     machine: FusedMachine
     batch: int
     memory_bytes: float
+    """For micro-batches."""
     weight_bytes: float = 0.0
+    """Besides, for weights that stay."""
     word_bytes: float = 1.0
+    """Of every word."""
     objective: FusionObjective = "latency"
 
     def __post_init__(self) -> None:

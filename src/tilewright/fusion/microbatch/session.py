@@ -47,37 +47,26 @@ FUSION_MAPPERS: Registry[Callable[[FusionSession, Options], FusionMapper]] = Reg
 
 @dataclass(frozen=True)
 class Fused:
-    """What a mapper found.
-
-    Parameters
-    ----------
-    strategy
-        ``(N + 1)``: the best one that fits; layer by layer where none was found.
-    score
-        Its objective.
-    found
-        Whether a strategy of the mapper's own fits.
-    least_memory_bytes
-        What the best of its strategies takes: more than there is where ``found`` is false.
-    bound
-        What no strategy is below, by all that was proved.
-    samples, seconds
-        Strategies scored, and time spent.
-    trace
-        Every improvement: samples and seconds by then, and the objective ``(i, 3)``.
-    """
+    """What a mapper found."""
 
     problem: MicroBatchProblem
     mapper: str
     seed: int
     strategy: Ints
+    """``(N + 1)``: the best one that fits; layer by layer where none was found."""
     score: float
+    """Its objective."""
     found: bool
+    """Whether a strategy of the mapper's own fits."""
     least_memory_bytes: float
+    """What the best of its strategies takes: more than there is where ``found`` is false."""
     bound: float
+    """What no strategy is below, by all that was proved."""
     samples: int
     seconds: float
+    """``samples`` and ``seconds``: strategies scored, and time spent."""
     trace: Floats
+    """Every improvement: samples and seconds by then, and the objective ``(i, 3)``."""
     interrupted: bool = False
 
     @property

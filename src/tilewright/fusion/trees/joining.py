@@ -29,16 +29,11 @@ class GroupLimits:
 
 @dataclass(frozen=True)
 class Steps:
-    """What may run next in each state: the states in an order in which they are reached, and the groups from each.
-
-    Parameters
-    ----------
-    whole
-        Whether all closed sets are states.
-    """
+    """What may run next in each state: the states in an order in which they are reached, and the groups from each."""
 
     groups: Mapping[int, tuple[Places, ...]]
     whole: bool
+    """Whether all closed sets are states."""
 
 
 def steps_through(units: Sequence[FusableUnit], limits: GroupLimits) -> Steps:

@@ -60,20 +60,14 @@ def group_cost(group: FusedGroup, cost: FusedCost, accelerator: Accelerator) -> 
 
 @dataclass(frozen=True)
 class FusableUnit:
-    """What stays together in every plan: an operator, and vector work that the machine does behind it in one pass.
-
-    Parameters
-    ----------
-    before
-        Places of the units whose results it reads, be it through words that only change their places.
-    fusable
-        Whether it may be part of a group with others.
-    """
+    """What stays together in every plan: an operator, and vector work that the machine does behind it in one pass."""
 
     names: tuple[str, ...]
     before: frozenset[int]
+    """Places of the units whose results it reads, be it through words that only change their places."""
     layer: bool
     fusable: bool
+    """Whether it may be part of a group with others."""
 
 
 @dataclass(frozen=True)

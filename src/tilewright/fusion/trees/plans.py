@@ -16,20 +16,14 @@ Renamed = Mapping[str, str]
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Operators that run together, or one that runs alone.
-
-    Parameters
-    ----------
-    mapping
-        Its tree; None of vector work alone, which has none, and of steps of a recurrence, whose mapping is ``step``.
-    alone
-        What the operators take one after the other.
-    """
+    """Operators that run together, or one that runs alone."""
 
     names: tuple[str, ...]
     mapping: FusedMapping | None
+    """Its tree; None of vector work alone, which has none, and of steps of a recurrence, whose mapping is ``step``."""
     cost: TreeCost
     alone: TreeCost
+    """What the operators take one after the other."""
     step: FusedMapping | None = None
 
     @property
@@ -44,21 +38,15 @@ class PlannedGroup:
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """How a network runs: groups, one after the other, and vector work that belongs to none.
-
-    Parameters
-    ----------
-    whole
-        Whether it is the best of all plans of the groups considered; else some that keep no order of the network's, or
-        whose cycles and energy lie close to others', were left out.
-    unplanned
-        Groups that were left out, as the run was stopped.
-    """
+    """How a network runs: groups, one after the other, and vector work that belongs to none."""
 
     problem: TreeProblem
     groups: tuple[PlannedGroup, ...]
     whole: bool = True
+    """Whether it is the best of all plans of the groups considered; else some that keep no order of the network's, or
+    whose cycles and energy lie close to others', were left out."""
     unplanned: int = 0
+    """Groups that were left out, as the run was stopped."""
 
     @cached_property
     def cost(self) -> TreeCost:

@@ -40,20 +40,14 @@ KNOWN = 2
 
 @dataclass(frozen=True)
 class TreeShape:
-    """A tree without the operators' own loops.
-
-    Parameters
-    ----------
-    held_bytes
-        Room that the intermediate tensors take in ``memory``, at most.
-    estimate_bytes
-        What it may move of the outermost memory; only to choose by, of equal ones by the turns.
-    """
+    """A tree without the operators' own loops."""
 
     tree: FusedTree
     memory: str
     held_bytes: float
+    """Room that the intermediate tensors take in ``memory``, at most."""
     estimate_bytes: float
+    """What it may move of the outermost memory; only to choose by, of equal ones by the turns."""
     turns: int = 1
 
 

@@ -52,24 +52,16 @@ MOST_TRIALS = 2000
 
 @dataclass(frozen=True)
 class Atom:
-    """One part of what a map space is put together from.
-
-    Parameters
-    ----------
-    kind
-        The field of `Constraints` that it stands in, or ``tiling``; ``side`` and ``capacity`` are the machine's.
-    place
-        The memory, the side of an array, the fan-out, or the partition (``Spads.inputs``).
-    dimension
-        For factors and tiles.
-    says
-        What it asks for.
-    """
+    """One part of what a map space is put together from."""
 
     kind: Kind
+    """The field of `Constraints` that it stands in, or ``tiling``; ``side`` and ``capacity`` are the machine's."""
     place: str = ""
+    """The memory, the side of an array, the fan-out, or the partition (``Spads.inputs``)."""
     dimension: str = ""
+    """For factors and tiles."""
     says: str = ""
+    """What it asks for."""
 
     @property
     def path(self) -> str:

@@ -46,15 +46,6 @@ MOST_SIZE = 2**31 - 1
 class MapSpace:
     """The mappings of one operator on one accelerator that a mapper may use.
 
-    Parameters
-    ----------
-    tiling
-        ``perfect``: every step divides the extent outside it. ``imperfect``: any step at any slot. ``ruby``: full
-        tiles divide, the last one of a loop may be smaller; ``ruby-s`` and ``ruby-t``: that of loops in space, in time
-        alone (Horeni et al., ISPASS 2022, equation 5).
-    constraints
-        What is left out beside that. Every dimension needs a memory where it may loop.
-
     Raises
     ------
     InputError
@@ -65,7 +56,11 @@ class MapSpace:
     operator: Operator
     accelerator: Accelerator
     tiling: Tiling = "imperfect"
+    """``perfect``: every step divides the extent outside it. ``imperfect``: any step at any slot. ``ruby``: full
+    tiles divide, the last one of a loop may be smaller; ``ruby-s`` and ``ruby-t``: that of loops in space, in time
+    alone (Horeni et al., ISPASS 2022, equation 5)."""
     constraints: Constraints = field(default_factory=Constraints)
+    """What is left out beside that. Every dimension needs a memory where it may loop."""
 
     def __post_init__(self) -> None:
         if self.tiling not in TILINGS:

@@ -142,21 +142,14 @@ def given_mapping(space: MapSpace, mapping: Mapping) -> tuple[MapSpace, MappingB
 
 @dataclass(frozen=True)
 class AxisStudy:
-    """What exploring some axes alone gains over fixed mappings.
-
-    Parameters
-    ----------
-    contest
-        One contender for each set of axes, named by `label`.
-    bases
-        Score of the mapping that each seed began from.
-    mapper
-        What searched, with its options.
-    """
+    """What exploring some axes alone gains over fixed mappings."""
 
     contest: Contest
+    """One contender for each set of axes, named by `label`."""
     bases: tuple[float, ...]
+    """Score of the mapping that each seed began from."""
     mapper: str
+    """What searched, with its options."""
 
     def gains(self, axes: Iterable[str]) -> list[float]:
         """Return, for each seed, log10 of the score begun from over the best score; at least 0."""

@@ -66,15 +66,7 @@ def parse_contenders(text: "str | Iterable[str | Contender]") -> tuple[Contender
 
 @dataclass(frozen=True)
 class Attempt:
-    """One search of a contender: every improvement, and what it spent.
-
-    Parameters
-    ----------
-    proven
-        Score that the mapper has proved none to beat.
-    ended
-        Whether it ended by itself, having nothing left to propose.
-    """
+    """One search of a contender: every improvement, and what it spent."""
 
     contender: str
     seed: int
@@ -83,7 +75,9 @@ class Attempt:
     legal_samples: int
     seconds: float
     proven: float | None = None
+    """Score that the mapper has proved none to beat."""
     ended: bool = False
+    """Whether it ended by itself, having nothing left to propose."""
 
     @property
     def score(self) -> float:

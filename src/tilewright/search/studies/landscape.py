@@ -58,29 +58,21 @@ class Points:
 
 @dataclass(frozen=True)
 class Landscape:
-    """The picture of a map space.
-
-    Parameters
-    ----------
-    explained
-        Share of the variance of the random mappings' encoding that each of the two axes holds.
-    leading
-        For each axis the features that weigh most, as (name, weight).
-    background
-        Random mappings that fit.
-    trails
-        By contender: all legal mappings that it sampled, in order.
-    """
+    """The picture of a map space."""
 
     layer: str
     machine: str
     objective: str
     unit: str
     explained: tuple[float, float]
+    """Share of the variance of the random mappings' encoding that each of the two axes holds."""
     features: int
     leading: tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]
+    """For each axis the features that weigh most, as (name, weight)."""
     background: Points
+    """Random mappings that fit."""
     trails: dict[str, Points] = field(default_factory=dict)
+    """By contender: all legal mappings that it sampled, in order."""
     bound: float | None = None
 
     @property

@@ -23,24 +23,17 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class OrderGroup:
-    """Orders of equal score.
-
-    Parameters
-    ----------
-    count
-        How many they are.
-    innermost
-        For each memory with more than one loop, the loops that some order of the group has innermost there.
-    example
-        One of the orders, outermost loop first.
-    """
+    """Orders of equal score."""
 
     score: float
     latency_cycles: float
     energy_pj: float
     count: int
+    """How many they are."""
     innermost: tuple[tuple[str, tuple[str, ...]], ...]
+    """For each memory with more than one loop, the loops that some order of the group has innermost there."""
     example: tuple[str, ...]
+    """One of the orders, outermost loop first."""
 
     @property
     def pattern(self) -> str:
@@ -50,17 +43,7 @@ class OrderGroup:
 
 @dataclass(frozen=True)
 class OrderStudy:
-    """All orders of one mapping and what they cost.
-
-    Parameters
-    ----------
-    own
-        Score of the mapping with the orders that it came with.
-    dimensions, memories
-        Loops that were put into every order, and where.
-    groups
-        Best first.
-    """
+    """All orders of one mapping and what they cost."""
 
     layer: str
     machine: str
@@ -68,8 +51,11 @@ class OrderStudy:
     unit: str
     dimensions: tuple[str, ...]
     memories: tuple[str, ...]
+    """``dimensions`` and ``memories``: loops that were put into every order, and where."""
     own: float
+    """Score of the mapping with the orders that it came with."""
     groups: tuple[OrderGroup, ...]
+    """Best first."""
     best_mapping: Mapping
     latencies: int
     energies: int

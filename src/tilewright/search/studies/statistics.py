@@ -60,22 +60,15 @@ def coverage(count: int, rank: int) -> float:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two samples of scores, the lower the better.
-
-    Parameters
-    ----------
-    ratio
-        The first one's median over the second one's; NaN where both are infinite.
-    wins
-        Chance that a value of the first is below one of the second; ties count half.
-    p
-        Chance of ranks as far apart or further if there were no difference (two-sided Mann-Whitney test, exact with
-        ties).
-    """
+    """Two samples of scores, the lower the better."""
 
     ratio: float
+    """The first one's median over the second one's; NaN where both are infinite."""
     wins: float
+    """Chance that a value of the first is below one of the second; ties count half."""
     p: float
+    """Chance of ranks as far apart or further if there were no difference (two-sided Mann-Whitney test, exact with
+    ties)."""
 
 
 def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:

@@ -49,23 +49,6 @@ class Constraints:
     A place is a memory (``GLB``) or one side of an array (``PE.X``). What is not named is free. Whatever the order that
     they were written in, equal restrictions are equal objects and have equal text.
 
-    Parameters
-    ----------
-    keeps
-        By memory: the tensors it keeps, where that is less than it can (the others bypass it).
-    loops
-        By place: the dimensions that may loop there.
-    orders
-        By memory: the loop orders to choose from, outermost first. An order names every dimension, or has one `ANY` in
-        the place of those that it leaves free. Only the loops that run more than once need to stand in such an order.
-    factors
-        By place and dimension: bounds on how often the loop runs (its nominal count; 1 is no loop).
-    tiles
-        By memory and dimension: bounds on the extent of the tile that the memory holds. A bound above the dimension's
-        size stands for the size.
-    utilization
-        By fan-out: the least share of its instances that a mapping must use (nominally).
-
     Raises
     ------
     InputError
@@ -73,11 +56,19 @@ class Constraints:
     """
 
     keeps: Choices = field(default_factory=dict)
+    """By memory: the tensors it keeps, where that is less than it can (the others bypass it)."""
     loops: Choices = field(default_factory=dict)
+    """By place: the dimensions that may loop there."""
     orders: Orders = field(default_factory=dict)
+    """By memory: the loop orders to choose from, outermost first. An order names every dimension, or has one `ANY` in
+    the place of those that it leaves free. Only the loops that run more than once need to stand in such an order."""
     factors: Limits = field(default_factory=dict)
+    """By place and dimension: bounds on how often the loop runs (its nominal count; 1 is no loop)."""
     tiles: Limits = field(default_factory=dict)
+    """By memory and dimension: bounds on the extent of the tile that the memory holds. A bound above the dimension's
+    size stands for the size."""
     utilization: Mapping[str, float] = field(default_factory=dict)
+    """By fan-out: the least share of its instances that a mapping must use (nominally)."""
 
     def __post_init__(self) -> None:
         canonical: dict[str, Mapping[str, Any]] = {

@@ -30,23 +30,17 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Genomes:
-    """``p`` genomes of up to ``l`` mappers over ``d`` dimensions.
-
-    Parameters
-    ----------
-    depth
-        ``(p)``: how many mappers each has; what is beyond them counts for nothing.
-    parallel, units
-        ``(p, l)``: the dimension that is spread, and over how many units at most.
-    tiles, ranks
-        ``(p, l, d)``: tiles, none larger than that of the mapper outside; places in the order of loops.
-    """
+    """``p`` genomes of up to ``l`` mappers over ``d`` dimensions."""
 
     depth: Numbers
+    """``(p)``: how many mappers each has; what is beyond them counts for nothing."""
     parallel: Numbers
     units: Numbers
+    """``parallel`` and ``units``: ``(p, l)``: the dimension that is spread, and over how many units at most."""
     tiles: Numbers
     ranks: Numbers
+    """``tiles`` and ``ranks``: ``(p, l, d)``: tiles, none larger than that of the mapper outside; places in the order
+    of loops."""
 
     def take(self, chosen: NDArray[np.intp]) -> "Genomes":
         """Return copies of some of them."""
