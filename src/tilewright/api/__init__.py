@@ -5,163 +5,99 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
-    from tilewright.api.allocating import AllocationRun
-    from tilewright.api.arrays import ArrayRun, array
-    from tilewright.api.catalogue import (
-        DEFAULT_MAPPER,
-        Option,
-        mapper_extra,
-        mapper_names,
-        mapper_options,
-        mapper_summary,
-        mappers_page,
-        member_options,
-        member_summary,
-    )
-    from tilewright.api.converting import convert, read_foreign
-    from tilewright.api.designing import DesignRun, LayersRun, design
-    from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
-    from tilewright.api.exploring import explore, flexibility
-    from tilewright.api.fused_evaluation import FusedEvaluation, evaluate_fused, fused_counts, fused_nest
-    from tilewright.api.fusing import (
-        FUSION_SPACES,
-        FusedAttention,
-        attention_counts,
-        evaluate_saved,
-        fuse,
-        fused_space_of,
-    )
-    from tilewright.api.inputs import (
-        load_accelerator,
-        load_design_space,
-        load_mapping,
-        load_network,
-        load_target,
-        load_together,
-        pick_operator,
-        refuse_density,
-    )
-    from tilewright.api.micro_batching import MicroBatchRun
-    from tilewright.api.packing import PackingRun, pack
-    from tilewright.api.pipelines import Pipeline, pipeline
-    from tilewright.api.places import ready_place
-    from tilewright.api.proving import CheckedClaim, is_run, verify
-    from tilewright.api.recommending import (
-        LayerAdvice,
-        Recommendation,
-        RecommenderTraining,
-        find_array,
-        recommend,
-        train_recommender,
-    )
-    from tilewright.api.replaying import Replayed, replay, replay_effort
-    from tilewright.api.residing import ScratchpadPlan, allocate, open_plan
-    from tilewright.api.runs import Broken, Run, map_network, open_run
-    from tilewright.api.scheduling import JobPlan, SchedulePlan, open_schedule, schedule
-    from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
-    from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
-    from tilewright.api.sweeping import MachineSweep, side_by_side, sweep
-    from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
-    from tilewright.api.text import Watcher
-    from tilewright.api.training import TrainedFuser, TrainedSurrogate, train_fuser, train_surrogate
-    from tilewright.api.tree_fusing import TreeRun
-    from tilewright.validation import validate
+    from tilewright.api.allocating import AllocationRun as AllocationRun
+    from tilewright.api.arrays import ArrayRun as ArrayRun
+    from tilewright.api.arrays import array as array
+    from tilewright.api.catalogue import DEFAULT_MAPPER as DEFAULT_MAPPER
+    from tilewright.api.catalogue import Option as Option
+    from tilewright.api.catalogue import mapper_extra as mapper_extra
+    from tilewright.api.catalogue import mapper_names as mapper_names
+    from tilewright.api.catalogue import mapper_options as mapper_options
+    from tilewright.api.catalogue import mapper_summary as mapper_summary
+    from tilewright.api.catalogue import mappers_page as mappers_page
+    from tilewright.api.catalogue import member_options as member_options
+    from tilewright.api.catalogue import member_summary as member_summary
+    from tilewright.api.converting import convert as convert
+    from tilewright.api.converting import read_foreign as read_foreign
+    from tilewright.api.designing import DesignRun as DesignRun
+    from tilewright.api.designing import LayersRun as LayersRun
+    from tilewright.api.designing import design as design
+    from tilewright.api.evaluation import Evaluation as Evaluation
+    from tilewright.api.evaluation import bounds as bounds
+    from tilewright.api.evaluation import case_cost as case_cost
+    from tilewright.api.evaluation import evaluate as evaluate
+    from tilewright.api.evaluation import vector_work as vector_work
+    from tilewright.api.exploring import explore as explore
+    from tilewright.api.exploring import flexibility as flexibility
+    from tilewright.api.fused_evaluation import FusedEvaluation as FusedEvaluation
+    from tilewright.api.fused_evaluation import evaluate_fused as evaluate_fused
+    from tilewright.api.fused_evaluation import fused_counts as fused_counts
+    from tilewright.api.fused_evaluation import fused_nest as fused_nest
+    from tilewright.api.fusing import FUSION_SPACES as FUSION_SPACES
+    from tilewright.api.fusing import FusedAttention as FusedAttention
+    from tilewright.api.fusing import attention_counts as attention_counts
+    from tilewright.api.fusing import evaluate_saved as evaluate_saved
+    from tilewright.api.fusing import fuse as fuse
+    from tilewright.api.fusing import fused_space_of as fused_space_of
+    from tilewright.api.inputs import load_accelerator as load_accelerator
+    from tilewright.api.inputs import load_design_space as load_design_space
+    from tilewright.api.inputs import load_mapping as load_mapping
+    from tilewright.api.inputs import load_network as load_network
+    from tilewright.api.inputs import load_target as load_target
+    from tilewright.api.inputs import load_together as load_together
+    from tilewright.api.inputs import pick_operator as pick_operator
+    from tilewright.api.inputs import refuse_density as refuse_density
+    from tilewright.api.micro_batching import MicroBatchRun as MicroBatchRun
+    from tilewright.api.packing import PackingRun as PackingRun
+    from tilewright.api.packing import pack as pack
+    from tilewright.api.pipelines import Pipeline as Pipeline
+    from tilewright.api.pipelines import pipeline as pipeline
+    from tilewright.api.places import ready_place as ready_place
+    from tilewright.api.proving import CheckedClaim as CheckedClaim
+    from tilewright.api.proving import is_run as is_run
+    from tilewright.api.proving import verify as verify
+    from tilewright.api.recommending import LayerAdvice as LayerAdvice
+    from tilewright.api.recommending import Recommendation as Recommendation
+    from tilewright.api.recommending import RecommenderTraining as RecommenderTraining
+    from tilewright.api.recommending import find_array as find_array
+    from tilewright.api.recommending import recommend as recommend
+    from tilewright.api.recommending import train_recommender as train_recommender
+    from tilewright.api.replaying import Replayed as Replayed
+    from tilewright.api.replaying import replay as replay
+    from tilewright.api.replaying import replay_effort as replay_effort
+    from tilewright.api.residing import ScratchpadPlan as ScratchpadPlan
+    from tilewright.api.residing import allocate as allocate
+    from tilewright.api.residing import open_plan as open_plan
+    from tilewright.api.runs import Broken as Broken
+    from tilewright.api.runs import Run as Run
+    from tilewright.api.runs import map_network as map_network
+    from tilewright.api.runs import open_run as open_run
+    from tilewright.api.scheduling import JobPlan as JobPlan
+    from tilewright.api.scheduling import SchedulePlan as SchedulePlan
+    from tilewright.api.scheduling import open_schedule as open_schedule
+    from tilewright.api.scheduling import schedule as schedule
+    from tilewright.api.spaces import SpaceChoice as SpaceChoice
+    from tilewright.api.spaces import SpaceFigures as SpaceFigures
+    from tilewright.api.spaces import choose_space as choose_space
+    from tilewright.api.spaces import drawn_mappings as drawn_mappings
+    from tilewright.api.spaces import map_space as map_space
+    from tilewright.api.spaces import space_figures as space_figures
+    from tilewright.api.studying import compare as compare
+    from tilewright.api.studying import study_axes as study_axes
+    from tilewright.api.studying import study_landscape as study_landscape
+    from tilewright.api.studying import study_orders as study_orders
+    from tilewright.api.sweeping import MachineSweep as MachineSweep
+    from tilewright.api.sweeping import side_by_side as side_by_side
+    from tilewright.api.sweeping import sweep as sweep
+    from tilewright.api.systolics import SystolicRow as SystolicRow
+    from tilewright.api.systolics import SystolicRun as SystolicRun
+    from tilewright.api.systolics import systolic as systolic
+    from tilewright.api.text import Watcher as Watcher
+    from tilewright.api.training import TrainedFuser as TrainedFuser
+    from tilewright.api.training import TrainedSurrogate as TrainedSurrogate
+    from tilewright.api.training import train_fuser as train_fuser
+    from tilewright.api.training import train_surrogate as train_surrogate
+    from tilewright.api.tree_fusing import TreeRun as TreeRun
+    from tilewright.validation import validate as validate
 
-__all__ = [
-    "DEFAULT_MAPPER",
-    "FUSION_SPACES",
-    "AllocationRun",
-    "ArrayRun",
-    "Broken",
-    "CheckedClaim",
-    "DesignRun",
-    "Evaluation",
-    "FusedAttention",
-    "FusedEvaluation",
-    "JobPlan",
-    "LayerAdvice",
-    "LayersRun",
-    "MachineSweep",
-    "MicroBatchRun",
-    "Option",
-    "PackingRun",
-    "Pipeline",
-    "Recommendation",
-    "RecommenderTraining",
-    "Replayed",
-    "Run",
-    "SchedulePlan",
-    "ScratchpadPlan",
-    "SpaceChoice",
-    "SpaceFigures",
-    "SystolicRow",
-    "SystolicRun",
-    "TrainedFuser",
-    "TrainedSurrogate",
-    "TreeRun",
-    "Watcher",
-    "allocate",
-    "array",
-    "attention_counts",
-    "bounds",
-    "case_cost",
-    "choose_space",
-    "compare",
-    "convert",
-    "design",
-    "drawn_mappings",
-    "evaluate",
-    "evaluate_fused",
-    "evaluate_saved",
-    "explore",
-    "find_array",
-    "flexibility",
-    "fuse",
-    "fused_counts",
-    "fused_nest",
-    "fused_space_of",
-    "is_run",
-    "load_accelerator",
-    "load_design_space",
-    "load_mapping",
-    "load_network",
-    "load_target",
-    "load_together",
-    "map_network",
-    "map_space",
-    "mapper_extra",
-    "mapper_names",
-    "mapper_options",
-    "mapper_summary",
-    "mappers_page",
-    "member_options",
-    "member_summary",
-    "open_plan",
-    "open_run",
-    "open_schedule",
-    "pack",
-    "pick_operator",
-    "pipeline",
-    "read_foreign",
-    "ready_place",
-    "recommend",
-    "refuse_density",
-    "replay",
-    "replay_effort",
-    "schedule",
-    "side_by_side",
-    "space_figures",
-    "study_axes",
-    "study_landscape",
-    "study_orders",
-    "sweep",
-    "systolic",
-    "train_fuser",
-    "train_recommender",
-    "train_surrogate",
-    "validate",
-    "vector_work",
-    "verify",
-]
-
-__getattr__ = late_names(__name__)
+__getattr__, __all__ = late_names(__name__)

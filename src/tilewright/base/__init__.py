@@ -2,65 +2,42 @@
 
 from typing import TYPE_CHECKING
 
-from tilewright.base.late import late_names
+from tilewright.base.late import late_names as late_names
+from tilewright.base.late import offered as offered
 
 if TYPE_CHECKING:
-    from tilewright.base.compiling import kept, part_options, stamped
-    from tilewright.base.documents import (
-        MOST_BYTES,
-        MOST_VALUES,
-        RecordFormat,
-        open_binary,
-        read_json,
-        read_record,
-        read_text,
-        read_yaml,
-    )
-    from tilewright.base.errors import InputError
-    from tilewright.base.extras import EXTRAS, has_extra, require_extra
-    from tilewright.base.fields import FieldsDocument
-    from tilewright.base.files import csv_text, replace_file, write_whole
-    from tilewright.base.located import Location, line_of, path_text
-    from tilewright.base.registry import Registry, unknown_name
-    from tilewright.base.sheets import Plot, Table, Value
-    from tilewright.base.threads import share
-    from tilewright.base.words import digest, free_name, text_html, value_of, whole_of
+    from tilewright.base.compiling import kept as kept
+    from tilewright.base.compiling import part_options as part_options
+    from tilewright.base.compiling import stamped as stamped
+    from tilewright.base.documents import MOST_BYTES as MOST_BYTES
+    from tilewright.base.documents import MOST_VALUES as MOST_VALUES
+    from tilewright.base.documents import RecordFormat as RecordFormat
+    from tilewright.base.documents import open_binary as open_binary
+    from tilewright.base.documents import read_json as read_json
+    from tilewright.base.documents import read_record as read_record
+    from tilewright.base.documents import read_text as read_text
+    from tilewright.base.documents import read_yaml as read_yaml
+    from tilewright.base.errors import InputError as InputError
+    from tilewright.base.extras import EXTRAS as EXTRAS
+    from tilewright.base.extras import has_extra as has_extra
+    from tilewright.base.extras import require_extra as require_extra
+    from tilewright.base.fields import FieldsDocument as FieldsDocument
+    from tilewright.base.files import csv_text as csv_text
+    from tilewright.base.files import replace_file as replace_file
+    from tilewright.base.files import write_whole as write_whole
+    from tilewright.base.located import Location as Location
+    from tilewright.base.located import line_of as line_of
+    from tilewright.base.located import path_text as path_text
+    from tilewright.base.registry import Registry as Registry
+    from tilewright.base.registry import unknown_name as unknown_name
+    from tilewright.base.sheets import Plot as Plot
+    from tilewright.base.sheets import Table as Table
+    from tilewright.base.sheets import Value as Value
+    from tilewright.base.threads import share as share
+    from tilewright.base.words import digest as digest
+    from tilewright.base.words import free_name as free_name
+    from tilewright.base.words import text_html as text_html
+    from tilewright.base.words import value_of as value_of
+    from tilewright.base.words import whole_of as whole_of
 
-__all__ = [
-    "EXTRAS",
-    "MOST_BYTES",
-    "MOST_VALUES",
-    "FieldsDocument",
-    "InputError",
-    "Location",
-    "Plot",
-    "RecordFormat",
-    "Registry",
-    "Table",
-    "Value",
-    "csv_text",
-    "digest",
-    "free_name",
-    "has_extra",
-    "kept",
-    "late_names",
-    "line_of",
-    "open_binary",
-    "part_options",
-    "path_text",
-    "read_json",
-    "read_record",
-    "read_text",
-    "read_yaml",
-    "replace_file",
-    "require_extra",
-    "share",
-    "stamped",
-    "text_html",
-    "unknown_name",
-    "value_of",
-    "whole_of",
-    "write_whole",
-]
-
-__getattr__ = late_names(__name__)
+__getattr__, __all__ = late_names(__name__)

@@ -1,38 +1,46 @@
-"""Packages whose modules load when one of their names is first used."""
+"""What a package hands on of its modules, which may load when one of the names is first used."""
 
-import ast
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import get_data
 
+_IMPORT = re.compile(r"^ *from (\S+) import (\w+) as (\w+)", re.MULTILINE)
+"""A line for each name, as the import sorter writes them."""
 
-def late_names(package: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package that loads its names late.
 
-    Where each name stands is said once, for readers, type checkers and this function: by the imports under
-    ``if TYPE_CHECKING`` in the package's ``__init__``.
+@cache
+def _homes(package: str) -> dict[str, tuple[str, str]]:
+    """Return the module, and the name there, of what a package's ``__init__`` imports with an ``as``."""
+    text = (get_data(package, "__init__.py") or b"").decode()
+    return {name: (module, inside) for module, inside, name in _IMPORT.findall(text)}
 
-    Parameters
-    ----------
-    package
-        The package's ``__name__``.
+
+def offered(package: str) -> list[str]:
+    """Return the ``__all__`` of a package, by its ``__name__``: what its ``__init__`` imports by its own name.
+
+    ``from MODULE import NAME as NAME`` says so to readers, type checkers and this function, once: constants come first,
+    then classes, then functions.
+    """
+    names = [name for name, (_, inside) in _homes(package).items() if name == inside]
+    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def late_names(package: str) -> tuple[Callable[[str], object], list[str]]:
+    """Return the ``__getattr__`` and the ``__all__`` of a package that loads late what it hands on.
+
+    Its ``__init__`` has the imports (see `offered`) under ``if TYPE_CHECKING``.
     """
 
-    @cache
-    def homes() -> dict[str, tuple[str, str]]:
-        body = ast.parse(get_data(package, "__init__.py") or b"").body
-        (block,) = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-        return {alias.asname or alias.name: (node.module or package, alias.name)
-                for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-
     def load(name: str) -> object:
-        if name not in homes():
+        homes = _homes(package)
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, inside = homes()[name]
+        module, inside = homes[name]
         found: object = getattr(import_module(module), inside)
         setattr(sys.modules[package], name, found)  # the next use finds it at once
         return found
 
-    return load
+    return load, offered(package)

@@ -5,185 +5,109 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
-    from tilewright.cost.bounds.boxes import best_of_box, box_bounds
-    from tilewright.cost.bounds.kept import KeptBounds, kept_bounds, kept_least
-    from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
-    from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, likely_chains, space_bounds
-    from tilewright.cost.bounds.traffic import ENERGY, Traffic
-    from tilewright.cost.dense.derivations import Explanation
-    from tilewright.cost.dense.engine import compile_aside
-    from tilewright.cost.dense.scoring import DenseModel
-    from tilewright.cost.explained import FigureExplanation, explain
-    from tilewright.cost.fused.model import fused_cost, fused_shares, joined_cost
-    from tilewright.cost.fused.shares import FusedShare
-    from tilewright.cost.hardware import Columns, HardwareBatch
-    from tilewright.cost.limits import Relief, limits_of, relief, with_twice
-    from tilewright.cost.network import NOTHING, NetworkModel, Totals, network_sum
-    from tilewright.cost.records import (
-        COMPUTE,
-        KINDS,
-        Cost,
-        Count,
-        CycleLimit,
-        Expected,
-        FusedCost,
-        MemoryTraffic,
-        limited_by,
-    )
-    from tilewright.cost.sparse.explain import left_of, sparse_cost
-    from tilewright.cost.sparse.model import SparseModel, cost_model
-    from tilewright.cost.systolic.array_energy import ArrayEnergy, PartitionedEnergy, array_energy, partitioned_energy
-    from tilewright.cost.systolic.counts import systolic_counts, systolic_runtime
-    from tilewright.cost.systolic.layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
-    from tilewright.cost.systolic.partitions import (
-        ARRAY_OBJECTIVES,
-        BestConfigurations,
-        PartitionedCounts,
-        best_configurations,
-        partitioned_counts,
-        partitioned_cycles,
-    )
-    from tilewright.cost.systolic.products import SystolicProduct
-    from tilewright.cost.systolic.reconfigurable import (
-        ARRAY_SPACES,
-        DISTRIBUTED,
-        DRAM_MEMORIES,
-        FIXED_ARRAYS,
-        MONOLITHIC,
-        RECONFIGURABLE_ARRAYS,
-        SAGAR,
-        STALL_FREE,
-        SUMMATIONS,
-        TIE_RULE,
-        ArrayConfiguration,
-        PartitionEffects,
-        ReconfigurableArray,
-        reconfigurable_array,
-    )
-    from tilewright.cost.systolic.records import (
-        SCALE_SIM,
-        SCALE_SIM_PAPER,
-        SYSTOLIC_ASSUMPTIONS,
-        SYSTOLIC_CONVENTIONS,
-        SYSTOLIC_DATAFLOWS,
-        SYSTOLIC_RESTING,
-        SYSTOLIC_RULES,
-        SystolicArray,
-        SystolicConventions,
-        SystolicCounts,
-        SystolicMemories,
-        SystolicWords,
-    )
-    from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
-    from tilewright.cost.systolic.traffic import systolic_words
-    from tilewright.cost.tables import CostBatch, LayerCosts, Needs
-    from tilewright.cost.vector import UNIT, VectorModel, VectorShare, VectorWork, vector_shares, vector_work
+    from tilewright.cost.bounds.boxes import best_of_box as best_of_box
+    from tilewright.cost.bounds.boxes import box_bounds as box_bounds
+    from tilewright.cost.bounds.kept import KeptBounds as KeptBounds
+    from tilewright.cost.bounds.kept import kept_bounds as kept_bounds
+    from tilewright.cost.bounds.kept import kept_least as kept_least
+    from tilewright.cost.bounds.layer import LowerBounds as LowerBounds
+    from tilewright.cost.bounds.layer import Roofline as Roofline
+    from tilewright.cost.bounds.layer import outermost_bytes as outermost_bytes
+    from tilewright.cost.bounds.layer import roofline as roofline
+    from tilewright.cost.bounds.machines import BoundBatch as BoundBatch
+    from tilewright.cost.bounds.machines import hardware_bounds as hardware_bounds
+    from tilewright.cost.bounds.machines import layer_bounds as layer_bounds
+    from tilewright.cost.bounds.machines import likely_chains as likely_chains
+    from tilewright.cost.bounds.machines import space_bounds as space_bounds
+    from tilewright.cost.bounds.traffic import ENERGY as ENERGY
+    from tilewright.cost.bounds.traffic import Traffic as Traffic
+    from tilewright.cost.dense.derivations import Explanation as Explanation
+    from tilewright.cost.dense.engine import compile_aside as compile_aside
+    from tilewright.cost.dense.scoring import DenseModel as DenseModel
+    from tilewright.cost.explained import FigureExplanation as FigureExplanation
+    from tilewright.cost.explained import explain as explain
+    from tilewright.cost.fused.model import fused_cost as fused_cost
+    from tilewright.cost.fused.model import fused_shares as fused_shares
+    from tilewright.cost.fused.model import joined_cost as joined_cost
+    from tilewright.cost.fused.shares import FusedShare as FusedShare
+    from tilewright.cost.hardware import Columns as Columns
+    from tilewright.cost.hardware import HardwareBatch as HardwareBatch
+    from tilewright.cost.limits import Relief as Relief
+    from tilewright.cost.limits import limits_of as limits_of
+    from tilewright.cost.limits import relief as relief
+    from tilewright.cost.limits import with_twice as with_twice
+    from tilewright.cost.network import NOTHING as NOTHING
+    from tilewright.cost.network import NetworkModel as NetworkModel
+    from tilewright.cost.network import Totals as Totals
+    from tilewright.cost.network import network_sum as network_sum
+    from tilewright.cost.records import COMPUTE as COMPUTE
+    from tilewright.cost.records import KINDS as KINDS
+    from tilewright.cost.records import Cost as Cost
+    from tilewright.cost.records import Count as Count
+    from tilewright.cost.records import CycleLimit as CycleLimit
+    from tilewright.cost.records import Expected as Expected
+    from tilewright.cost.records import FusedCost as FusedCost
+    from tilewright.cost.records import MemoryTraffic as MemoryTraffic
+    from tilewright.cost.records import limited_by as limited_by
+    from tilewright.cost.sparse.explain import left_of as left_of
+    from tilewright.cost.sparse.explain import sparse_cost as sparse_cost
+    from tilewright.cost.sparse.model import SparseModel as SparseModel
+    from tilewright.cost.sparse.model import cost_model as cost_model
+    from tilewright.cost.systolic.array_energy import ArrayEnergy as ArrayEnergy
+    from tilewright.cost.systolic.array_energy import PartitionedEnergy as PartitionedEnergy
+    from tilewright.cost.systolic.array_energy import array_energy as array_energy
+    from tilewright.cost.systolic.array_energy import partitioned_energy as partitioned_energy
+    from tilewright.cost.systolic.counts import systolic_counts as systolic_counts
+    from tilewright.cost.systolic.counts import systolic_runtime as systolic_runtime
+    from tilewright.cost.systolic.layers import SystolicLayer as SystolicLayer
+    from tilewright.cost.systolic.layers import systolic_array as systolic_array
+    from tilewright.cost.systolic.layers import systolic_energy as systolic_energy
+    from tilewright.cost.systolic.layers import systolic_layer as systolic_layer
+    from tilewright.cost.systolic.partitions import ARRAY_OBJECTIVES as ARRAY_OBJECTIVES
+    from tilewright.cost.systolic.partitions import BestConfigurations as BestConfigurations
+    from tilewright.cost.systolic.partitions import PartitionedCounts as PartitionedCounts
+    from tilewright.cost.systolic.partitions import best_configurations as best_configurations
+    from tilewright.cost.systolic.partitions import partitioned_counts as partitioned_counts
+    from tilewright.cost.systolic.partitions import partitioned_cycles as partitioned_cycles
+    from tilewright.cost.systolic.products import SystolicProduct as SystolicProduct
+    from tilewright.cost.systolic.reconfigurable import ARRAY_SPACES as ARRAY_SPACES
+    from tilewright.cost.systolic.reconfigurable import DISTRIBUTED as DISTRIBUTED
+    from tilewright.cost.systolic.reconfigurable import DRAM_MEMORIES as DRAM_MEMORIES
+    from tilewright.cost.systolic.reconfigurable import FIXED_ARRAYS as FIXED_ARRAYS
+    from tilewright.cost.systolic.reconfigurable import MONOLITHIC as MONOLITHIC
+    from tilewright.cost.systolic.reconfigurable import RECONFIGURABLE_ARRAYS as RECONFIGURABLE_ARRAYS
+    from tilewright.cost.systolic.reconfigurable import SAGAR as SAGAR
+    from tilewright.cost.systolic.reconfigurable import STALL_FREE as STALL_FREE
+    from tilewright.cost.systolic.reconfigurable import SUMMATIONS as SUMMATIONS
+    from tilewright.cost.systolic.reconfigurable import TIE_RULE as TIE_RULE
+    from tilewright.cost.systolic.reconfigurable import ArrayConfiguration as ArrayConfiguration
+    from tilewright.cost.systolic.reconfigurable import PartitionEffects as PartitionEffects
+    from tilewright.cost.systolic.reconfigurable import ReconfigurableArray as ReconfigurableArray
+    from tilewright.cost.systolic.reconfigurable import reconfigurable_array as reconfigurable_array
+    from tilewright.cost.systolic.records import SCALE_SIM as SCALE_SIM
+    from tilewright.cost.systolic.records import SCALE_SIM_PAPER as SCALE_SIM_PAPER
+    from tilewright.cost.systolic.records import SYSTOLIC_ASSUMPTIONS as SYSTOLIC_ASSUMPTIONS
+    from tilewright.cost.systolic.records import SYSTOLIC_CONVENTIONS as SYSTOLIC_CONVENTIONS
+    from tilewright.cost.systolic.records import SYSTOLIC_DATAFLOWS as SYSTOLIC_DATAFLOWS
+    from tilewright.cost.systolic.records import SYSTOLIC_RESTING as SYSTOLIC_RESTING
+    from tilewright.cost.systolic.records import SYSTOLIC_RULES as SYSTOLIC_RULES
+    from tilewright.cost.systolic.records import SystolicArray as SystolicArray
+    from tilewright.cost.systolic.records import SystolicConventions as SystolicConventions
+    from tilewright.cost.systolic.records import SystolicCounts as SystolicCounts
+    from tilewright.cost.systolic.records import SystolicMemories as SystolicMemories
+    from tilewright.cost.systolic.records import SystolicWords as SystolicWords
+    from tilewright.cost.systolic.rounds import RoundLatency as RoundLatency
+    from tilewright.cost.systolic.rounds import Sequencer as Sequencer
+    from tilewright.cost.systolic.rounds import round_latency as round_latency
+    from tilewright.cost.systolic.traffic import systolic_words as systolic_words
+    from tilewright.cost.tables import CostBatch as CostBatch
+    from tilewright.cost.tables import LayerCosts as LayerCosts
+    from tilewright.cost.tables import Needs as Needs
+    from tilewright.cost.vector import UNIT as UNIT
+    from tilewright.cost.vector import VectorModel as VectorModel
+    from tilewright.cost.vector import VectorShare as VectorShare
+    from tilewright.cost.vector import VectorWork as VectorWork
+    from tilewright.cost.vector import vector_shares as vector_shares
+    from tilewright.cost.vector import vector_work as vector_work
 
-__all__ = [
-    "ARRAY_OBJECTIVES",
-    "ARRAY_SPACES",
-    "COMPUTE",
-    "DISTRIBUTED",
-    "DRAM_MEMORIES",
-    "ENERGY",
-    "FIXED_ARRAYS",
-    "KINDS",
-    "MONOLITHIC",
-    "NOTHING",
-    "RECONFIGURABLE_ARRAYS",
-    "SAGAR",
-    "SCALE_SIM",
-    "SCALE_SIM_PAPER",
-    "STALL_FREE",
-    "SUMMATIONS",
-    "SYSTOLIC_ASSUMPTIONS",
-    "SYSTOLIC_CONVENTIONS",
-    "SYSTOLIC_DATAFLOWS",
-    "SYSTOLIC_RESTING",
-    "SYSTOLIC_RULES",
-    "TIE_RULE",
-    "UNIT",
-    "ArrayConfiguration",
-    "ArrayEnergy",
-    "BestConfigurations",
-    "BoundBatch",
-    "Columns",
-    "Cost",
-    "CostBatch",
-    "Count",
-    "CycleLimit",
-    "DenseModel",
-    "Expected",
-    "Explanation",
-    "FigureExplanation",
-    "FusedCost",
-    "FusedShare",
-    "HardwareBatch",
-    "KeptBounds",
-    "LayerCosts",
-    "LowerBounds",
-    "MemoryTraffic",
-    "Needs",
-    "NetworkModel",
-    "PartitionEffects",
-    "PartitionedCounts",
-    "PartitionedEnergy",
-    "ReconfigurableArray",
-    "Relief",
-    "Roofline",
-    "RoundLatency",
-    "Sequencer",
-    "SparseModel",
-    "SystolicArray",
-    "SystolicConventions",
-    "SystolicCounts",
-    "SystolicLayer",
-    "SystolicMemories",
-    "SystolicProduct",
-    "SystolicWords",
-    "Totals",
-    "Traffic",
-    "VectorModel",
-    "VectorShare",
-    "VectorWork",
-    "array_energy",
-    "best_configurations",
-    "best_of_box",
-    "box_bounds",
-    "compile_aside",
-    "cost_model",
-    "explain",
-    "fused_cost",
-    "fused_shares",
-    "hardware_bounds",
-    "joined_cost",
-    "kept_bounds",
-    "kept_least",
-    "layer_bounds",
-    "left_of",
-    "likely_chains",
-    "limited_by",
-    "limits_of",
-    "network_sum",
-    "outermost_bytes",
-    "partitioned_counts",
-    "partitioned_cycles",
-    "partitioned_energy",
-    "reconfigurable_array",
-    "relief",
-    "roofline",
-    "round_latency",
-    "space_bounds",
-    "sparse_cost",
-    "systolic_array",
-    "systolic_counts",
-    "systolic_energy",
-    "systolic_layer",
-    "systolic_runtime",
-    "systolic_words",
-    "vector_shares",
-    "vector_work",
-    "with_twice",
-]
-
-__getattr__ = late_names(__name__)
+__getattr__, __all__ = late_names(__name__)

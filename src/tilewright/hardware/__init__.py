@@ -1,130 +1,80 @@
 """What it runs on: memories, fan-outs, technology, the zoo of accelerators."""
 
-from tilewright.hardware.accelerator import (
-    MOST_INSTANCES,
-    NETWORK,
-    PARTIAL_SUMS,
-    PORTS,
-    RATE,
-    Accelerator,
-    AccessEnergy,
-    Bandwidth,
-    Buffering,
-    Compute,
-    Fanout,
-    Footprint,
-    Memory,
-    Number,
-    exact_rate,
-    flexibility_overhead,
-    room_name,
-)
-from tilewright.hardware.changes import changed, read_bandwidth, read_bytes, read_change, read_values
-from tilewright.hardware.design import DesignSpace, NumberRange, check_number
-from tilewright.hardware.files import dump_accelerator, load_accelerator, load_design_space
-from tilewright.hardware.flexibility import (
-    AXES,
-    CLASSES,
-    CONVOLUTION,
-    Degree,
-    Flexibility,
-    OrderFlexibility,
-    ParallelismFlexibility,
-    ShapeFlexibility,
-    TileFlexibility,
-)
-from tilewright.hardware.flexibility_costs import (
-    PUBLISHED_PERCENT,
-    PUBLISHED_UM2,
-    T_FLEX_READ_UM2,
-    FlexibilityCosts,
-    FlexibilityOverhead,
-)
-from tilewright.hardware.numbers import AREA, LEAKAGE, completed, with_numbers
-from tilewright.hardware.precision import NumberType, Precision, number_type, read_type
-from tilewright.hardware.presets import find_accelerator, find_design_space, preset, preset_names
-from tilewright.hardware.schema import parse_bytes
-from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
+from tilewright.base import offered
+from tilewright.hardware.accelerator import MOST_INSTANCES as MOST_INSTANCES
+from tilewright.hardware.accelerator import NETWORK as NETWORK
+from tilewright.hardware.accelerator import PARTIAL_SUMS as PARTIAL_SUMS
+from tilewright.hardware.accelerator import PORTS as PORTS
+from tilewright.hardware.accelerator import RATE as RATE
+from tilewright.hardware.accelerator import Accelerator as Accelerator
+from tilewright.hardware.accelerator import AccessEnergy as AccessEnergy
+from tilewright.hardware.accelerator import Bandwidth as Bandwidth
+from tilewright.hardware.accelerator import Buffering as Buffering
+from tilewright.hardware.accelerator import Compute as Compute
+from tilewright.hardware.accelerator import Fanout as Fanout
+from tilewright.hardware.accelerator import Footprint as Footprint
+from tilewright.hardware.accelerator import Memory as Memory
+from tilewright.hardware.accelerator import Number as Number
+from tilewright.hardware.accelerator import exact_rate as exact_rate
+from tilewright.hardware.accelerator import flexibility_overhead as flexibility_overhead
+from tilewright.hardware.accelerator import room_name as room_name
+from tilewright.hardware.changes import changed as changed
+from tilewright.hardware.changes import read_bandwidth as read_bandwidth
+from tilewright.hardware.changes import read_bytes as read_bytes
+from tilewright.hardware.changes import read_change as read_change
+from tilewright.hardware.changes import read_values as read_values
+from tilewright.hardware.design import DesignSpace as DesignSpace
+from tilewright.hardware.design import NumberRange as NumberRange
+from tilewright.hardware.design import check_number as check_number
+from tilewright.hardware.files import dump_accelerator as dump_accelerator
+from tilewright.hardware.files import load_accelerator as load_accelerator
+from tilewright.hardware.files import load_design_space as load_design_space
+from tilewright.hardware.flexibility import AXES as AXES
+from tilewright.hardware.flexibility import CLASSES as CLASSES
+from tilewright.hardware.flexibility import CONVOLUTION as CONVOLUTION
+from tilewright.hardware.flexibility import Degree as Degree
+from tilewright.hardware.flexibility import Flexibility as Flexibility
+from tilewright.hardware.flexibility import OrderFlexibility as OrderFlexibility
+from tilewright.hardware.flexibility import ParallelismFlexibility as ParallelismFlexibility
+from tilewright.hardware.flexibility import ShapeFlexibility as ShapeFlexibility
+from tilewright.hardware.flexibility import TileFlexibility as TileFlexibility
+from tilewright.hardware.flexibility_costs import PUBLISHED_PERCENT as PUBLISHED_PERCENT
+from tilewright.hardware.flexibility_costs import PUBLISHED_UM2 as PUBLISHED_UM2
+from tilewright.hardware.flexibility_costs import T_FLEX_READ_UM2 as T_FLEX_READ_UM2
+from tilewright.hardware.flexibility_costs import FlexibilityCosts as FlexibilityCosts
+from tilewright.hardware.flexibility_costs import FlexibilityOverhead as FlexibilityOverhead
+from tilewright.hardware.numbers import AREA as AREA
+from tilewright.hardware.numbers import LEAKAGE as LEAKAGE
+from tilewright.hardware.numbers import completed as completed
+from tilewright.hardware.numbers import with_numbers as with_numbers
+from tilewright.hardware.precision import NumberType as NumberType
+from tilewright.hardware.precision import Precision as Precision
+from tilewright.hardware.precision import number_type as number_type
+from tilewright.hardware.precision import read_type as read_type
+from tilewright.hardware.presets import find_accelerator as find_accelerator
+from tilewright.hardware.presets import find_design_space as find_design_space
+from tilewright.hardware.presets import preset as preset
+from tilewright.hardware.presets import preset_names as preset_names
+from tilewright.hardware.schema import parse_bytes as parse_bytes
+from tilewright.hardware.sparsity import RUN_BITS as RUN_BITS
 from tilewright.hardware.sparsity import Action as SparseAction
+from tilewright.hardware.sparsity import Compression as Compression
+from tilewright.hardware.sparsity import Elision as Elision
 from tilewright.hardware.sparsity import Format as SparseFormat
-from tilewright.hardware.tables import build_technology, scale_technology, technology, technology_names
-from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
-from tilewright.hardware.text import axis_texts, describe, format_bytes
-from tilewright.hardware.vector import VECTOR_KINDS, VectorUnit
+from tilewright.hardware.sparsity import Sparsity as Sparsity
+from tilewright.hardware.tables import build_technology as build_technology
+from tilewright.hardware.tables import scale_technology as scale_technology
+from tilewright.hardware.tables import technology as technology
+from tilewright.hardware.tables import technology_names as technology_names
+from tilewright.hardware.technology import Anchor as Anchor
+from tilewright.hardware.technology import Curve as Curve
+from tilewright.hardware.technology import Storage as Storage
+from tilewright.hardware.technology import Technology as Technology
+from tilewright.hardware.text import axis_texts as axis_texts
+from tilewright.hardware.text import describe as describe
+from tilewright.hardware.text import format_bytes as format_bytes
+from tilewright.hardware.vector import VECTOR_KINDS as VECTOR_KINDS
+from tilewright.hardware.vector import VectorUnit as VectorUnit
 
-__all__ = [
-    "AREA",
-    "AXES",
-    "CLASSES",
-    "CONVOLUTION",
-    "LEAKAGE",
-    "MOST_INSTANCES",
-    "NETWORK",
-    "PARTIAL_SUMS",
-    "PORTS",
-    "PUBLISHED_PERCENT",
-    "PUBLISHED_UM2",
-    "RATE",
-    "RUN_BITS",
-    "T_FLEX_READ_UM2",
-    "VECTOR_KINDS",
-    "Accelerator",
-    "AccessEnergy",
-    "Anchor",
-    "Bandwidth",
-    "Buffering",
-    "Compression",
-    "Compute",
-    "Curve",
-    "Degree",
-    "DesignSpace",
-    "Elision",
-    "Fanout",
-    "Flexibility",
-    "FlexibilityCosts",
-    "FlexibilityOverhead",
-    "Footprint",
-    "Memory",
-    "Number",
-    "NumberRange",
-    "NumberType",
-    "OrderFlexibility",
-    "ParallelismFlexibility",
-    "Precision",
-    "ShapeFlexibility",
-    "SparseAction",
-    "SparseFormat",
-    "Sparsity",
-    "Storage",
-    "Technology",
-    "TileFlexibility",
-    "VectorUnit",
-    "axis_texts",
-    "build_technology",
-    "changed",
-    "check_number",
-    "completed",
-    "describe",
-    "dump_accelerator",
-    "exact_rate",
-    "find_accelerator",
-    "find_design_space",
-    "flexibility_overhead",
-    "format_bytes",
-    "load_accelerator",
-    "load_design_space",
-    "number_type",
-    "parse_bytes",
-    "preset",
-    "preset_names",
-    "read_bandwidth",
-    "read_bytes",
-    "read_change",
-    "read_type",
-    "read_values",
-    "room_name",
-    "scale_technology",
-    "technology",
-    "technology_names",
-    "with_numbers",
-]
+__all__ = list(offered(__name__))
+__all__ += ["SparseAction", "SparseFormat"]

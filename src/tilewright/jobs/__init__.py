@@ -4,35 +4,20 @@ A `Job` is a function, its inputs, and a key; `Runner` does lists of them, and k
 `tilewright.store.Results`).
 """
 
-from tilewright.jobs.clock import Clock, load_seconds
-from tilewright.jobs.executors import finished
-from tilewright.jobs.job import (
-    Job,
-    Keeper,
-    Observer,
-    Spending,
-    Standing,
-    Steps,
-    Stop,
-    interruptible,
-    present_stop,
-    stopped_by,
-)
-from tilewright.jobs.runner import Runner
+from tilewright.base import offered
+from tilewright.jobs.clock import Clock as Clock
+from tilewright.jobs.clock import load_seconds as load_seconds
+from tilewright.jobs.executors import finished as finished
+from tilewright.jobs.job import Job as Job
+from tilewright.jobs.job import Keeper as Keeper
+from tilewright.jobs.job import Observer as Observer
+from tilewright.jobs.job import Spending as Spending
+from tilewright.jobs.job import Standing as Standing
+from tilewright.jobs.job import Steps as Steps
+from tilewright.jobs.job import Stop as Stop
+from tilewright.jobs.job import interruptible as interruptible
+from tilewright.jobs.job import present_stop as present_stop
+from tilewright.jobs.job import stopped_by as stopped_by
+from tilewright.jobs.runner import Runner as Runner
 
-__all__ = [
-    "Clock",
-    "Job",
-    "Keeper",
-    "Observer",
-    "Runner",
-    "Spending",
-    "Standing",
-    "Steps",
-    "Stop",
-    "finished",
-    "interruptible",
-    "load_seconds",
-    "present_stop",
-    "stopped_by",
-]
+__all__ = list(offered(__name__))

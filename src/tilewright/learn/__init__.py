@@ -1,40 +1,31 @@
 """Networks and training loops; knows nothing of accelerators. Loads PyTorch (extra ``learn``)."""
 
-from tilewright.learn.agents import train_agent
-from tilewright.learn.classifier import Classifier, TrainedClassifier, calibration_error, reliability, train_classifier
-from tilewright.learn.epochs import Epoch, TrainingOptions, TrainingWatch
-from tilewright.learn.policy import RecurrentPolicy
-from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
-from tilewright.learn.sequences import SEQUENCE_KINDS, Episodes, SequenceModel, SequenceOptions, train_sequences
-from tilewright.learn.terms import TermNetwork, load_classifier, train_terms
-from tilewright.learn.threads import one_thread
-from tilewright.learn.training import Trained, rank_correlation, train
+from tilewright.base import offered
+from tilewright.learn.agents import train_agent as train_agent
+from tilewright.learn.classifier import Classifier as Classifier
+from tilewright.learn.classifier import TrainedClassifier as TrainedClassifier
+from tilewright.learn.classifier import calibration_error as calibration_error
+from tilewright.learn.classifier import reliability as reliability
+from tilewright.learn.classifier import train_classifier as train_classifier
+from tilewright.learn.epochs import Epoch as Epoch
+from tilewright.learn.epochs import TrainingOptions as TrainingOptions
+from tilewright.learn.epochs import TrainingWatch as TrainingWatch
+from tilewright.learn.policy import RecurrentPolicy as RecurrentPolicy
+from tilewright.learn.regressor import Regressor as Regressor
+from tilewright.learn.regressor import Scale as Scale
+from tilewright.learn.regressor import load_regressor as load_regressor
+from tilewright.learn.regressor import save_regressor as save_regressor
+from tilewright.learn.sequences import SEQUENCE_KINDS as SEQUENCE_KINDS
+from tilewright.learn.sequences import Episodes as Episodes
+from tilewright.learn.sequences import SequenceModel as SequenceModel
+from tilewright.learn.sequences import SequenceOptions as SequenceOptions
+from tilewright.learn.sequences import train_sequences as train_sequences
+from tilewright.learn.terms import TermNetwork as TermNetwork
+from tilewright.learn.terms import load_classifier as load_classifier
+from tilewright.learn.terms import train_terms as train_terms
+from tilewright.learn.threads import one_thread as one_thread
+from tilewright.learn.training import Trained as Trained
+from tilewright.learn.training import rank_correlation as rank_correlation
+from tilewright.learn.training import train as train
 
-__all__ = [
-    "SEQUENCE_KINDS",
-    "Classifier",
-    "Episodes",
-    "Epoch",
-    "RecurrentPolicy",
-    "Regressor",
-    "Scale",
-    "SequenceModel",
-    "SequenceOptions",
-    "TermNetwork",
-    "Trained",
-    "TrainedClassifier",
-    "TrainingOptions",
-    "TrainingWatch",
-    "calibration_error",
-    "load_classifier",
-    "load_regressor",
-    "one_thread",
-    "rank_correlation",
-    "reliability",
-    "save_regressor",
-    "train",
-    "train_agent",
-    "train_classifier",
-    "train_sequences",
-    "train_terms",
-]
+__all__ = list(offered(__name__))

@@ -5,192 +5,108 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
-    from tilewright.mapping.batch import Layout, MappingBatch, Slot
-    from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, classes_of, dataflow
-    from tilewright.mapping.files import dump_mapping, load_mapping
-    from tilewright.mapping.fit import (
-        Room,
-        by_room,
-        check_homes,
-        extents_at,
-        full_keeps,
-        held_bits,
-        kept_tensors,
-        lanes,
-        partition_of,
-        tensor_bits,
-        tile_bytes,
-        tile_fits,
-    )
-    from tilewright.mapping.flexibility import Flexion, TileRule, flexion
-    from tilewright.mapping.flexible import (
-        effective_pairs,
-        flexible_machine,
-        flexible_spaces,
-        flexible_within,
-        stand_ins,
-    )
-    from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
-    from tilewright.mapping.fused import (
-        FusedGroup,
-        FusedLeaf,
-        FusedLink,
-        FusedMapping,
-        FusedNode,
-        HeldTensor,
-        SharedLoop,
-        operations_of,
-    )
-    from tilewright.mapping.fused_files import (
-        TREES,
-        asked_of_trees,
-        dump_fused,
-        is_fused_file,
-        load_fused,
-        numbered_groups,
-    )
-    from tilewright.mapping.fused_legality import (
-        FusedViolation,
-        fused_rooms,
-        fused_violations,
-        held_bytes,
-        tree_violations,
-    )
-    from tilewright.mapping.fused_networks import fused_group
-    from tilewright.mapping.fused_turns import FusedTree, HeldWords, Turns, first_needed
-    from tilewright.mapping.kept_spaces import KeptSets
-    from tilewright.mapping.legality import Violation, is_legal, repair, smallest_mapping, violations
-    from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-    from tilewright.mapping.padding import Padding, padded
-    from tilewright.mapping.precision import (
-        LaneUse,
-        compute_cycles,
-        lane_use,
-        precise,
-        precise_graph,
-    )
-    from tilewright.mapping.spaces.conflicts import Atom, conflicts
-    from tilewright.mapping.spaces.counting.size import SpaceSize
-    from tilewright.mapping.spaces.files import (
-        SpaceFile,
-        dump_constraints,
-        dump_space,
-        load_constraints,
-        load_space,
-        read_space,
-    )
-    from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints, written_out
-    from tilewright.mapping.spaces.rules.presets import dataflow_constraints
-    from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
-    from tilewright.mapping.spaces.space import Enumeration, MapSpace, random_state
-    from tilewright.mapping.text import NestRow, Tile, nest_rows, render
-    from tilewright.mapping.tile_counts import EstimatedCount, parted_buffer, parted_triples, shared_buffer, triples
-    from tilewright.mapping.zeros import Zeros
+    from tilewright.mapping.batch import Layout as Layout
+    from tilewright.mapping.batch import MappingBatch as MappingBatch
+    from tilewright.mapping.batch import Slot as Slot
+    from tilewright.mapping.dataflows import DATAFLOWS as DATAFLOWS
+    from tilewright.mapping.dataflows import Dataflow as Dataflow
+    from tilewright.mapping.dataflows import classes_of as classes_of
+    from tilewright.mapping.dataflows import dataflow as dataflow
+    from tilewright.mapping.files import dump_mapping as dump_mapping
+    from tilewright.mapping.files import load_mapping as load_mapping
+    from tilewright.mapping.fit import Room as Room
+    from tilewright.mapping.fit import by_room as by_room
+    from tilewright.mapping.fit import check_homes as check_homes
+    from tilewright.mapping.fit import extents_at as extents_at
+    from tilewright.mapping.fit import full_keeps as full_keeps
+    from tilewright.mapping.fit import held_bits as held_bits
+    from tilewright.mapping.fit import kept_tensors as kept_tensors
+    from tilewright.mapping.fit import lanes as lanes
+    from tilewright.mapping.fit import partition_of as partition_of
+    from tilewright.mapping.fit import tensor_bits as tensor_bits
+    from tilewright.mapping.fit import tile_bytes as tile_bytes
+    from tilewright.mapping.fit import tile_fits as tile_fits
+    from tilewright.mapping.flexibility import Flexion as Flexion
+    from tilewright.mapping.flexibility import TileRule as TileRule
+    from tilewright.mapping.flexibility import flexion as flexion
+    from tilewright.mapping.flexible import effective_pairs as effective_pairs
+    from tilewright.mapping.flexible import flexible_machine as flexible_machine
+    from tilewright.mapping.flexible import flexible_spaces as flexible_spaces
+    from tilewright.mapping.flexible import flexible_within as flexible_within
+    from tilewright.mapping.flexible import stand_ins as stand_ins
+    from tilewright.mapping.footprint import axis_sides as axis_sides
+    from tilewright.mapping.footprint import compression as compression
+    from tilewright.mapping.footprint import footprint_bits as footprint_bits
+    from tilewright.mapping.footprint import padding_words as padding_words
+    from tilewright.mapping.footprint import stored as stored
+    from tilewright.mapping.fused import FusedGroup as FusedGroup
+    from tilewright.mapping.fused import FusedLeaf as FusedLeaf
+    from tilewright.mapping.fused import FusedLink as FusedLink
+    from tilewright.mapping.fused import FusedMapping as FusedMapping
+    from tilewright.mapping.fused import FusedNode as FusedNode
+    from tilewright.mapping.fused import HeldTensor as HeldTensor
+    from tilewright.mapping.fused import SharedLoop as SharedLoop
+    from tilewright.mapping.fused import operations_of as operations_of
+    from tilewright.mapping.fused_files import TREES as TREES
+    from tilewright.mapping.fused_files import asked_of_trees as asked_of_trees
+    from tilewright.mapping.fused_files import dump_fused as dump_fused
+    from tilewright.mapping.fused_files import is_fused_file as is_fused_file
+    from tilewright.mapping.fused_files import load_fused as load_fused
+    from tilewright.mapping.fused_files import numbered_groups as numbered_groups
+    from tilewright.mapping.fused_legality import FusedViolation as FusedViolation
+    from tilewright.mapping.fused_legality import fused_rooms as fused_rooms
+    from tilewright.mapping.fused_legality import fused_violations as fused_violations
+    from tilewright.mapping.fused_legality import held_bytes as held_bytes
+    from tilewright.mapping.fused_legality import tree_violations as tree_violations
+    from tilewright.mapping.fused_networks import fused_group as fused_group
+    from tilewright.mapping.fused_turns import FusedTree as FusedTree
+    from tilewright.mapping.fused_turns import HeldWords as HeldWords
+    from tilewright.mapping.fused_turns import Turns as Turns
+    from tilewright.mapping.fused_turns import first_needed as first_needed
+    from tilewright.mapping.kept_spaces import KeptSets as KeptSets
+    from tilewright.mapping.legality import Violation as Violation
+    from tilewright.mapping.legality import is_legal as is_legal
+    from tilewright.mapping.legality import repair as repair
+    from tilewright.mapping.legality import smallest_mapping as smallest_mapping
+    from tilewright.mapping.legality import violations as violations
+    from tilewright.mapping.mapping import LevelLoops as LevelLoops
+    from tilewright.mapping.mapping import Loop as Loop
+    from tilewright.mapping.mapping import Mapping as Mapping
+    from tilewright.mapping.padding import Padding as Padding
+    from tilewright.mapping.padding import padded as padded
+    from tilewright.mapping.precision import LaneUse as LaneUse
+    from tilewright.mapping.precision import compute_cycles as compute_cycles
+    from tilewright.mapping.precision import lane_use as lane_use
+    from tilewright.mapping.precision import precise as precise
+    from tilewright.mapping.precision import precise_graph as precise_graph
+    from tilewright.mapping.spaces.conflicts import Atom as Atom
+    from tilewright.mapping.spaces.conflicts import conflicts as conflicts
+    from tilewright.mapping.spaces.counting.size import SpaceSize as SpaceSize
+    from tilewright.mapping.spaces.files import SpaceFile as SpaceFile
+    from tilewright.mapping.spaces.files import dump_constraints as dump_constraints
+    from tilewright.mapping.spaces.files import dump_space as dump_space
+    from tilewright.mapping.spaces.files import load_constraints as load_constraints
+    from tilewright.mapping.spaces.files import load_space as load_space
+    from tilewright.mapping.spaces.files import read_space as read_space
+    from tilewright.mapping.spaces.rules.constraints import ANY as ANY
+    from tilewright.mapping.spaces.rules.constraints import Bounds as Bounds
+    from tilewright.mapping.spaces.rules.constraints import Constraints as Constraints
+    from tilewright.mapping.spaces.rules.constraints import written_out as written_out
+    from tilewright.mapping.spaces.rules.presets import dataflow_constraints as dataflow_constraints
+    from tilewright.mapping.spaces.rules.tilings import TILINGS as TILINGS
+    from tilewright.mapping.spaces.rules.tilings import Tiling as Tiling
+    from tilewright.mapping.spaces.space import Enumeration as Enumeration
+    from tilewright.mapping.spaces.space import MapSpace as MapSpace
+    from tilewright.mapping.spaces.space import random_state as random_state
+    from tilewright.mapping.text import NestRow as NestRow
+    from tilewright.mapping.text import Tile as Tile
+    from tilewright.mapping.text import nest_rows as nest_rows
+    from tilewright.mapping.text import render as render
+    from tilewright.mapping.tile_counts import EstimatedCount as EstimatedCount
+    from tilewright.mapping.tile_counts import parted_buffer as parted_buffer
+    from tilewright.mapping.tile_counts import parted_triples as parted_triples
+    from tilewright.mapping.tile_counts import shared_buffer as shared_buffer
+    from tilewright.mapping.tile_counts import triples as triples
+    from tilewright.mapping.zeros import Zeros as Zeros
 
-__all__ = [
-    "ANY",
-    "DATAFLOWS",
-    "TILINGS",
-    "TREES",
-    "Atom",
-    "Bounds",
-    "Constraints",
-    "Dataflow",
-    "Enumeration",
-    "EstimatedCount",
-    "Flexion",
-    "FusedGroup",
-    "FusedLeaf",
-    "FusedLink",
-    "FusedMapping",
-    "FusedNode",
-    "FusedTree",
-    "FusedViolation",
-    "HeldTensor",
-    "HeldWords",
-    "KeptSets",
-    "LaneUse",
-    "Layout",
-    "LevelLoops",
-    "Loop",
-    "MapSpace",
-    "Mapping",
-    "MappingBatch",
-    "NestRow",
-    "Padding",
-    "Room",
-    "SharedLoop",
-    "Slot",
-    "SpaceFile",
-    "SpaceSize",
-    "Tile",
-    "TileRule",
-    "Tiling",
-    "Turns",
-    "Violation",
-    "Zeros",
-    "asked_of_trees",
-    "axis_sides",
-    "by_room",
-    "check_homes",
-    "classes_of",
-    "compression",
-    "compute_cycles",
-    "conflicts",
-    "dataflow",
-    "dataflow_constraints",
-    "dump_constraints",
-    "dump_fused",
-    "dump_mapping",
-    "dump_space",
-    "effective_pairs",
-    "extents_at",
-    "first_needed",
-    "flexible_machine",
-    "flexible_spaces",
-    "flexible_within",
-    "flexion",
-    "footprint_bits",
-    "full_keeps",
-    "fused_group",
-    "fused_rooms",
-    "fused_violations",
-    "held_bits",
-    "held_bytes",
-    "is_fused_file",
-    "is_legal",
-    "kept_tensors",
-    "lane_use",
-    "lanes",
-    "load_constraints",
-    "load_fused",
-    "load_mapping",
-    "load_space",
-    "nest_rows",
-    "numbered_groups",
-    "operations_of",
-    "padded",
-    "padding_words",
-    "parted_buffer",
-    "parted_triples",
-    "partition_of",
-    "precise",
-    "precise_graph",
-    "random_state",
-    "read_space",
-    "render",
-    "repair",
-    "shared_buffer",
-    "smallest_mapping",
-    "stand_ins",
-    "stored",
-    "tensor_bits",
-    "tile_bytes",
-    "tile_fits",
-    "tree_violations",
-    "triples",
-    "violations",
-    "written_out",
-]
-
-__getattr__ = late_names(__name__)
+__getattr__, __all__ = late_names(__name__)

@@ -1,93 +1,52 @@
 """Which core, when? Jobs of many networks on many accelerators that share one bandwidth (M3E and MAGMA, Kao 2022)."""
 
+from tilewright.base import offered
 from tilewright.scheduling import methods  # noqa: F401  (registers)
-from tilewright.scheduling.analysis import JOB_SAMPLES, JOB_STUDY, Analysis, analyse
-from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
-from tilewright.scheduling.explaining import Explained, Otherwise, explained
-from tilewright.scheduling.jobs import (
-    GROUP,
-    TASKS,
-    LayerJob,
-    check_order,
-    chopped,
-    network_jobs,
-    read_time,
-    task_groups,
-    task_names,
-)
-from tilewright.scheduling.known import KnownPlan, adopted
-from tilewright.scheduling.problem import (
-    SCHEDULE_OBJECTIVES,
-    SHARINGS,
-    AnalysisTable,
-    PlanGenomes,
-    ScheduleProblem,
-    Timeline,
-)
-from tilewright.scheduling.records import (
-    GroupRecord,
-    PlannedJob,
-    ScheduleRecord,
-    group_problem,
-    group_record,
-    read_schedule,
-    schedule_record,
-)
-from tilewright.scheduling.session import (
-    SCHEDULERS,
-    Scheduled,
-    Scheduler,
-    ScheduleSession,
-    schedule,
-)
-from tilewright.scheduling.simulation import Simulated, simulate, timeline
-from tilewright.scheduling.system import Core, System, load_system, system_names, system_text
+from tilewright.scheduling.analysis import JOB_SAMPLES as JOB_SAMPLES
+from tilewright.scheduling.analysis import JOB_STUDY as JOB_STUDY
+from tilewright.scheduling.analysis import Analysis as Analysis
+from tilewright.scheduling.analysis import analyse as analyse
+from tilewright.scheduling.bounds import ScheduleBound as ScheduleBound
+from tilewright.scheduling.bounds import schedule_bound as schedule_bound
+from tilewright.scheduling.explaining import Explained as Explained
+from tilewright.scheduling.explaining import Otherwise as Otherwise
+from tilewright.scheduling.explaining import explained as explained
+from tilewright.scheduling.jobs import GROUP as GROUP
+from tilewright.scheduling.jobs import TASKS as TASKS
+from tilewright.scheduling.jobs import LayerJob as LayerJob
+from tilewright.scheduling.jobs import check_order as check_order
+from tilewright.scheduling.jobs import chopped as chopped
+from tilewright.scheduling.jobs import network_jobs as network_jobs
+from tilewright.scheduling.jobs import read_time as read_time
+from tilewright.scheduling.jobs import task_groups as task_groups
+from tilewright.scheduling.jobs import task_names as task_names
+from tilewright.scheduling.known import KnownPlan as KnownPlan
+from tilewright.scheduling.known import adopted as adopted
+from tilewright.scheduling.problem import SCHEDULE_OBJECTIVES as SCHEDULE_OBJECTIVES
+from tilewright.scheduling.problem import SHARINGS as SHARINGS
+from tilewright.scheduling.problem import AnalysisTable as AnalysisTable
+from tilewright.scheduling.problem import PlanGenomes as PlanGenomes
+from tilewright.scheduling.problem import ScheduleProblem as ScheduleProblem
+from tilewright.scheduling.problem import Timeline as Timeline
+from tilewright.scheduling.records import GroupRecord as GroupRecord
+from tilewright.scheduling.records import PlannedJob as PlannedJob
+from tilewright.scheduling.records import ScheduleRecord as ScheduleRecord
+from tilewright.scheduling.records import group_problem as group_problem
+from tilewright.scheduling.records import group_record as group_record
+from tilewright.scheduling.records import read_schedule as read_schedule
+from tilewright.scheduling.records import schedule_record as schedule_record
+from tilewright.scheduling.session import SCHEDULERS as SCHEDULERS
+from tilewright.scheduling.session import Scheduled as Scheduled
+from tilewright.scheduling.session import Scheduler as Scheduler
+from tilewright.scheduling.session import ScheduleSession as ScheduleSession
+from tilewright.scheduling.session import schedule as schedule
+from tilewright.scheduling.simulation import Simulated as Simulated
+from tilewright.scheduling.simulation import simulate as simulate
+from tilewright.scheduling.simulation import timeline as timeline
+from tilewright.scheduling.system import Core as Core
+from tilewright.scheduling.system import System as System
+from tilewright.scheduling.system import load_system as load_system
+from tilewright.scheduling.system import system_names as system_names
+from tilewright.scheduling.system import system_text as system_text
 
-__all__ = [
-    "GROUP",
-    "JOB_SAMPLES",
-    "JOB_STUDY",
-    "SCHEDULERS",
-    "SCHEDULE_OBJECTIVES",
-    "SHARINGS",
-    "TASKS",
-    "Analysis",
-    "AnalysisTable",
-    "Core",
-    "Explained",
-    "GroupRecord",
-    "KnownPlan",
-    "LayerJob",
-    "Otherwise",
-    "PlanGenomes",
-    "PlannedJob",
-    "ScheduleBound",
-    "ScheduleProblem",
-    "ScheduleRecord",
-    "ScheduleSession",
-    "Scheduled",
-    "Scheduler",
-    "Simulated",
-    "System",
-    "Timeline",
-    "adopted",
-    "analyse",
-    "check_order",
-    "chopped",
-    "explained",
-    "group_problem",
-    "group_record",
-    "load_system",
-    "network_jobs",
-    "read_schedule",
-    "read_time",
-    "schedule",
-    "schedule_bound",
-    "schedule_record",
-    "simulate",
-    "system_names",
-    "system_text",
-    "task_groups",
-    "task_names",
-    "timeline",
-]
+__all__ = list(offered(__name__))

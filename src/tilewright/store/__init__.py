@@ -8,134 +8,75 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
-    from tilewright.store.build import (
-        accelerator_of,
-        cost_record,
-        coverage_record,
-        layer_record,
-        mapping_of,
-        model_sources,
-        new_run,
-        new_run_id,
-        operator_fingerprint,
-        operator_of,
-        tokens_record,
-        vector_records,
-    )
-    from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
-    from tilewright.store.cost_records import (
-        BoundsRecord,
-        CostRecord,
-        CountRecord,
-        DiagnosisRecord,
-        ReliefRecord,
-        RooflineRecord,
-        TrafficRecord,
-    )
-    from tilewright.store.database import Store
-    from tilewright.store.diagnosis import diagnosed
-    from tilewright.store.library import Library, Provenance, Shelf, entry, machine_fingerprint, problem
-    from tilewright.store.mapping_record import LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
-    from tilewright.store.nest import level_records, mapping_from
-    from tilewright.store.opening import default_path, store_url
-    from tilewright.store.record import (
-        SCHEMA_VERSION,
-        AcceleratorRecord,
-        AnswerRecord,
-        CoverageRecord,
-        FrontPointRecord,
-        FrontRecord,
-        LayerRecord,
-        NetworkFrontRecord,
-        NetworkPointRecord,
-        NetworkRecord,
-        OperatorRecord,
-        PaddingRecord,
-        RequestRecord,
-        RunRecord,
-        SearchRecord,
-        SoftwareRecord,
-        StartRecord,
-        TensorRecord,
-        TokensRecord,
-        TotalsRecord,
-        VectorRecord,
-    )
-    from tilewright.store.results import Results, kept_in, results_in
-    from tilewright.store.saving import Kept, keep, rescued
-    from tilewright.store.tables import Entry, RunSummary
+    from tilewright.store.build import accelerator_of as accelerator_of
+    from tilewright.store.build import cost_record as cost_record
+    from tilewright.store.build import coverage_record as coverage_record
+    from tilewright.store.build import layer_record as layer_record
+    from tilewright.store.build import mapping_of as mapping_of
+    from tilewright.store.build import model_sources as model_sources
+    from tilewright.store.build import new_run as new_run
+    from tilewright.store.build import new_run_id as new_run_id
+    from tilewright.store.build import operator_fingerprint as operator_fingerprint
+    from tilewright.store.build import operator_of as operator_of
+    from tilewright.store.build import tokens_record as tokens_record
+    from tilewright.store.build import vector_records as vector_records
+    from tilewright.store.codec import fingerprint as fingerprint
+    from tilewright.store.codec import read_run as read_run
+    from tilewright.store.codec import record_to_json as record_to_json
+    from tilewright.store.codec import run_from_json as run_from_json
+    from tilewright.store.codec import write_run as write_run
+    from tilewright.store.cost_records import BoundsRecord as BoundsRecord
+    from tilewright.store.cost_records import CostRecord as CostRecord
+    from tilewright.store.cost_records import CountRecord as CountRecord
+    from tilewright.store.cost_records import DiagnosisRecord as DiagnosisRecord
+    from tilewright.store.cost_records import ReliefRecord as ReliefRecord
+    from tilewright.store.cost_records import RooflineRecord as RooflineRecord
+    from tilewright.store.cost_records import TrafficRecord as TrafficRecord
+    from tilewright.store.database import Store as Store
+    from tilewright.store.diagnosis import diagnosed as diagnosed
+    from tilewright.store.library import Library as Library
+    from tilewright.store.library import Provenance as Provenance
+    from tilewright.store.library import Shelf as Shelf
+    from tilewright.store.library import entry as entry
+    from tilewright.store.library import machine_fingerprint as machine_fingerprint
+    from tilewright.store.library import problem as problem
+    from tilewright.store.mapping_record import LevelRecord as LevelRecord
+    from tilewright.store.mapping_record import MappingRecord as MappingRecord
+    from tilewright.store.mapping_record import NestRowRecord as NestRowRecord
+    from tilewright.store.mapping_record import RoomRecord as RoomRecord
+    from tilewright.store.mapping_record import TileRecord as TileRecord
+    from tilewright.store.nest import level_records as level_records
+    from tilewright.store.nest import mapping_from as mapping_from
+    from tilewright.store.opening import default_path as default_path
+    from tilewright.store.opening import store_url as store_url
+    from tilewright.store.record import SCHEMA_VERSION as SCHEMA_VERSION
+    from tilewright.store.record import AcceleratorRecord as AcceleratorRecord
+    from tilewright.store.record import AnswerRecord as AnswerRecord
+    from tilewright.store.record import CoverageRecord as CoverageRecord
+    from tilewright.store.record import FrontPointRecord as FrontPointRecord
+    from tilewright.store.record import FrontRecord as FrontRecord
+    from tilewright.store.record import LayerRecord as LayerRecord
+    from tilewright.store.record import NetworkFrontRecord as NetworkFrontRecord
+    from tilewright.store.record import NetworkPointRecord as NetworkPointRecord
+    from tilewright.store.record import NetworkRecord as NetworkRecord
+    from tilewright.store.record import OperatorRecord as OperatorRecord
+    from tilewright.store.record import PaddingRecord as PaddingRecord
+    from tilewright.store.record import RequestRecord as RequestRecord
+    from tilewright.store.record import RunRecord as RunRecord
+    from tilewright.store.record import SearchRecord as SearchRecord
+    from tilewright.store.record import SoftwareRecord as SoftwareRecord
+    from tilewright.store.record import StartRecord as StartRecord
+    from tilewright.store.record import TensorRecord as TensorRecord
+    from tilewright.store.record import TokensRecord as TokensRecord
+    from tilewright.store.record import TotalsRecord as TotalsRecord
+    from tilewright.store.record import VectorRecord as VectorRecord
+    from tilewright.store.results import Results as Results
+    from tilewright.store.results import kept_in as kept_in
+    from tilewright.store.results import results_in as results_in
+    from tilewright.store.saving import Kept as Kept
+    from tilewright.store.saving import keep as keep
+    from tilewright.store.saving import rescued as rescued
+    from tilewright.store.tables import Entry as Entry
+    from tilewright.store.tables import RunSummary as RunSummary
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "AcceleratorRecord",
-    "AnswerRecord",
-    "BoundsRecord",
-    "CostRecord",
-    "CountRecord",
-    "CoverageRecord",
-    "DiagnosisRecord",
-    "Entry",
-    "FrontPointRecord",
-    "FrontRecord",
-    "Kept",
-    "LayerRecord",
-    "LevelRecord",
-    "Library",
-    "MappingRecord",
-    "NestRowRecord",
-    "NetworkFrontRecord",
-    "NetworkPointRecord",
-    "NetworkRecord",
-    "OperatorRecord",
-    "PaddingRecord",
-    "Provenance",
-    "ReliefRecord",
-    "RequestRecord",
-    "Results",
-    "RooflineRecord",
-    "RoomRecord",
-    "RunRecord",
-    "RunSummary",
-    "SearchRecord",
-    "Shelf",
-    "SoftwareRecord",
-    "StartRecord",
-    "Store",
-    "TensorRecord",
-    "TileRecord",
-    "TokensRecord",
-    "TotalsRecord",
-    "TrafficRecord",
-    "VectorRecord",
-    "accelerator_of",
-    "cost_record",
-    "coverage_record",
-    "default_path",
-    "diagnosed",
-    "entry",
-    "fingerprint",
-    "keep",
-    "kept_in",
-    "layer_record",
-    "level_records",
-    "machine_fingerprint",
-    "mapping_from",
-    "mapping_of",
-    "model_sources",
-    "new_run",
-    "new_run_id",
-    "operator_fingerprint",
-    "operator_of",
-    "problem",
-    "read_run",
-    "record_to_json",
-    "rescued",
-    "results_in",
-    "run_from_json",
-    "store_url",
-    "tokens_record",
-    "vector_records",
-    "write_run",
-]
-
-__getattr__ = late_names(__name__)
+__getattr__, __all__ = late_names(__name__)

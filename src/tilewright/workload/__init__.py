@@ -1,125 +1,68 @@
 """What is computed: operators, graphs, layer tables, the zoo."""
 
-from tilewright.workload import zoo
-from tilewright.workload.build import (
-    ConvolutionShape,
-    convolution,
-    depthwise,
-    einsum,
-    linear,
-    matmul,
-    transposed_convolution,
-)
-from tilewright.workload.density import (
-    EVEN,
-    Density,
-    graph_with_densities,
-    read_density,
-    with_densities,
-    with_given,
-)
-from tilewright.workload.graph import (
-    Coverage,
-    DataMovement,
-    Graph,
-    MacNode,
-    Node,
-    UniqueOperator,
-    Unmodelled,
-    VectorOperator,
-    coverage,
-    unique_operators,
-)
-from tilewright.workload.layers_language import spread_evenly
-from tilewright.workload.likeness import edit_distance, form
-from tilewright.workload.links import (
-    AxisLink,
-    Digit,
-    Edges,
-    Letters,
-    Operand,
-    Result,
-    View,
-    operand_view,
-    permuted,
-    related,
-    reshaped,
-    result_view,
-    same,
-    shifted,
-    spread,
-    whole,
-)
-from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
-from tilewright.workload.plain import dump_operators, operators_graph
-from tilewright.workload.sketch import EXPERTS, LAYERS
-from tilewright.workload.table import read_table, table_graph
-from tilewright.workload.tensors import NetworkTensor, Read, TensorGraph, TensorLink, result_shape, tensor_graph
-from tilewright.workload.unrolled import unrolled
-from tilewright.workload.vector import OPERATIONS_PER_ELEMENT, vector_kind
+from tilewright.base import offered
+from tilewright.workload import zoo as zoo
+from tilewright.workload.build import ConvolutionShape as ConvolutionShape
+from tilewright.workload.build import convolution as convolution
+from tilewright.workload.build import depthwise as depthwise
+from tilewright.workload.build import einsum as einsum
+from tilewright.workload.build import linear as linear
+from tilewright.workload.build import matmul as matmul
+from tilewright.workload.build import transposed_convolution as transposed_convolution
+from tilewright.workload.density import EVEN as EVEN
+from tilewright.workload.density import Density as Density
+from tilewright.workload.density import graph_with_densities as graph_with_densities
+from tilewright.workload.density import read_density as read_density
+from tilewright.workload.density import with_densities as with_densities
+from tilewright.workload.density import with_given as with_given
+from tilewright.workload.graph import Coverage as Coverage
+from tilewright.workload.graph import DataMovement as DataMovement
+from tilewright.workload.graph import Graph as Graph
+from tilewright.workload.graph import MacNode as MacNode
+from tilewright.workload.graph import Node as Node
+from tilewright.workload.graph import UniqueOperator as UniqueOperator
+from tilewright.workload.graph import Unmodelled as Unmodelled
+from tilewright.workload.graph import VectorOperator as VectorOperator
+from tilewright.workload.graph import coverage as coverage
+from tilewright.workload.graph import unique_operators as unique_operators
+from tilewright.workload.layers_language import spread_evenly as spread_evenly
+from tilewright.workload.likeness import edit_distance as edit_distance
+from tilewright.workload.likeness import form as form
+from tilewright.workload.links import AxisLink as AxisLink
+from tilewright.workload.links import Digit as Digit
+from tilewright.workload.links import Edges as Edges
+from tilewright.workload.links import Letters as Letters
+from tilewright.workload.links import Operand as Operand
+from tilewright.workload.links import Result as Result
+from tilewright.workload.links import View as View
+from tilewright.workload.links import operand_view as operand_view
+from tilewright.workload.links import permuted as permuted
+from tilewright.workload.links import related as related
+from tilewright.workload.links import reshaped as reshaped
+from tilewright.workload.links import result_view as result_view
+from tilewright.workload.links import same as same
+from tilewright.workload.links import shifted as shifted
+from tilewright.workload.links import spread as spread
+from tilewright.workload.links import whole as whole
+from tilewright.workload.operator import ROLES as ROLES
+from tilewright.workload.operator import Axis as Axis
+from tilewright.workload.operator import Operator as Operator
+from tilewright.workload.operator import Role as Role
+from tilewright.workload.operator import Tensor as Tensor
+from tilewright.workload.plain import dump_operators as dump_operators
+from tilewright.workload.plain import operators_graph as operators_graph
+from tilewright.workload.sketch import EXPERTS as EXPERTS
+from tilewright.workload.sketch import LAYERS as LAYERS
+from tilewright.workload.table import read_table as read_table
+from tilewright.workload.table import table_graph as table_graph
+from tilewright.workload.tensors import NetworkTensor as NetworkTensor
+from tilewright.workload.tensors import Read as Read
+from tilewright.workload.tensors import TensorGraph as TensorGraph
+from tilewright.workload.tensors import TensorLink as TensorLink
+from tilewright.workload.tensors import result_shape as result_shape
+from tilewright.workload.tensors import tensor_graph as tensor_graph
+from tilewright.workload.unrolled import unrolled as unrolled
+from tilewright.workload.vector import OPERATIONS_PER_ELEMENT as OPERATIONS_PER_ELEMENT
+from tilewright.workload.vector import vector_kind as vector_kind
 
-__all__ = [
-    "EVEN",
-    "EXPERTS",
-    "LAYERS",
-    "OPERATIONS_PER_ELEMENT",
-    "ROLES",
-    "Axis",
-    "AxisLink",
-    "ConvolutionShape",
-    "Coverage",
-    "DataMovement",
-    "Density",
-    "Digit",
-    "Edges",
-    "Graph",
-    "Letters",
-    "MacNode",
-    "NetworkTensor",
-    "Node",
-    "Operand",
-    "Operator",
-    "Read",
-    "Result",
-    "Role",
-    "Tensor",
-    "TensorGraph",
-    "TensorLink",
-    "UniqueOperator",
-    "Unmodelled",
-    "VectorOperator",
-    "View",
-    "convolution",
-    "coverage",
-    "depthwise",
-    "dump_operators",
-    "edit_distance",
-    "einsum",
-    "form",
-    "graph_with_densities",
-    "linear",
-    "matmul",
-    "operand_view",
-    "operators_graph",
-    "permuted",
-    "read_density",
-    "read_table",
-    "related",
-    "reshaped",
-    "result_shape",
-    "result_view",
-    "same",
-    "shifted",
-    "spread",
-    "spread_evenly",
-    "table_graph",
-    "tensor_graph",
-    "transposed_convolution",
-    "unique_operators",
-    "unrolled",
-    "vector_kind",
-    "whole",
-    "with_densities",
-    "with_given",
-    "zoo",
-]
+__all__ = list(offered(__name__))

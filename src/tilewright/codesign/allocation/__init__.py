@@ -1,38 +1,31 @@
 """How many elements, and how large a buffer, does each layer of a pipeline get? (ConfuciuX, Kao 2022, chapter 8)."""
 
-from tilewright.codesign.allocation.agents import GLOBAL, observations
-from tilewright.codesign.allocation.budgets import FPGAS, MEASURES, SHARES, AllocationBudget, read_budget
-from tilewright.codesign.allocation.exact import ExactAllocation, Knapsack, solve
-from tilewright.codesign.allocation.methods import METHODS, AllocatedLayer, AllocationResult, Trial, allocate
-from tilewright.codesign.allocation.problem import DEPLOYMENTS, OBJECTIVES, AllocationProblem
-from tilewright.codesign.allocation.styles import STYLES, AllocationStyle, buffer_bytes, style_mappings
-from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, PipelineStages, allocation_table
+from tilewright.base import offered
+from tilewright.codesign.allocation.agents import GLOBAL as GLOBAL
+from tilewright.codesign.allocation.agents import observations as observations
+from tilewright.codesign.allocation.budgets import FPGAS as FPGAS
+from tilewright.codesign.allocation.budgets import MEASURES as MEASURES
+from tilewright.codesign.allocation.budgets import SHARES as SHARES
+from tilewright.codesign.allocation.budgets import AllocationBudget as AllocationBudget
+from tilewright.codesign.allocation.budgets import read_budget as read_budget
+from tilewright.codesign.allocation.exact import ExactAllocation as ExactAllocation
+from tilewright.codesign.allocation.exact import Knapsack as Knapsack
+from tilewright.codesign.allocation.exact import solve as solve
+from tilewright.codesign.allocation.methods import METHODS as METHODS
+from tilewright.codesign.allocation.methods import AllocatedLayer as AllocatedLayer
+from tilewright.codesign.allocation.methods import AllocationResult as AllocationResult
+from tilewright.codesign.allocation.methods import Trial as Trial
+from tilewright.codesign.allocation.methods import allocate as allocate
+from tilewright.codesign.allocation.problem import DEPLOYMENTS as DEPLOYMENTS
+from tilewright.codesign.allocation.problem import OBJECTIVES as OBJECTIVES
+from tilewright.codesign.allocation.problem import AllocationProblem as AllocationProblem
+from tilewright.codesign.allocation.styles import STYLES as STYLES
+from tilewright.codesign.allocation.styles import AllocationStyle as AllocationStyle
+from tilewright.codesign.allocation.styles import buffer_bytes as buffer_bytes
+from tilewright.codesign.allocation.styles import style_mappings as style_mappings
+from tilewright.codesign.allocation.table import PE_LEVELS as PE_LEVELS
+from tilewright.codesign.allocation.table import AllocationTable as AllocationTable
+from tilewright.codesign.allocation.table import PipelineStages as PipelineStages
+from tilewright.codesign.allocation.table import allocation_table as allocation_table
 
-__all__ = [
-    "DEPLOYMENTS",
-    "FPGAS",
-    "GLOBAL",
-    "MEASURES",
-    "METHODS",
-    "OBJECTIVES",
-    "PE_LEVELS",
-    "SHARES",
-    "STYLES",
-    "AllocatedLayer",
-    "AllocationBudget",
-    "AllocationProblem",
-    "AllocationResult",
-    "AllocationStyle",
-    "AllocationTable",
-    "ExactAllocation",
-    "Knapsack",
-    "PipelineStages",
-    "Trial",
-    "allocate",
-    "allocation_table",
-    "buffer_bytes",
-    "observations",
-    "read_budget",
-    "solve",
-    "style_mappings",
-]
+__all__ = list(offered(__name__))

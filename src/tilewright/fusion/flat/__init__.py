@@ -1,81 +1,46 @@
 """Which parts of an attention stay on the chip? FLAT (Kao 2022, appendix A), and online softmax beyond it."""
 
-from tilewright.fusion.flat.blocks import (
-    FLAT_MODELS,
-    Attention,
-    AttentionBlock,
-    Product,
-    attentions,
-    flat_block,
-    other_products,
-)
-from tilewright.fusion.flat.bounds import AttentionBound, attention_bound, forced_words
-from tilewright.fusion.flat.costs import PlanCosts, fused_costs, unfused_costs
-from tilewright.fusion.flat.dataflows import (
-    DATAFLOWS,
-    DataflowCost,
-    block_cost,
-    dataflow_cost,
-    product_cost,
-    table_words,
-)
-from tilewright.fusion.flat.explaining import AttentionCounts
-from tilewright.fusion.flat.machines import FlatMachine, flat_machine
-from tilewright.fusion.flat.networks import AttentionFusion, FusionGoal, fuse_attention
-from tilewright.fusion.flat.plan_files import attention_terms, attention_yaml, read_attention_plans
-from tilewright.fusion.flat.rerun import RerunCost, RerunPlan, rerun_best, rerun_cost
-from tilewright.fusion.flat.search import (
-    FLAT_OBJECTIVES,
-    SPACES,
-    AttentionCost,
-    AttentionPlan,
-    TilePlan,
-    best_plan,
-    fused_space,
-    given_plan,
-)
-from tilewright.fusion.flat.tiles import TilePlans
+from tilewright.base import offered
+from tilewright.fusion.flat.blocks import FLAT_MODELS as FLAT_MODELS
+from tilewright.fusion.flat.blocks import Attention as Attention
+from tilewright.fusion.flat.blocks import AttentionBlock as AttentionBlock
+from tilewright.fusion.flat.blocks import Product as Product
+from tilewright.fusion.flat.blocks import attentions as attentions
+from tilewright.fusion.flat.blocks import flat_block as flat_block
+from tilewright.fusion.flat.blocks import other_products as other_products
+from tilewright.fusion.flat.bounds import AttentionBound as AttentionBound
+from tilewright.fusion.flat.bounds import attention_bound as attention_bound
+from tilewright.fusion.flat.bounds import forced_words as forced_words
+from tilewright.fusion.flat.costs import PlanCosts as PlanCosts
+from tilewright.fusion.flat.costs import fused_costs as fused_costs
+from tilewright.fusion.flat.costs import unfused_costs as unfused_costs
+from tilewright.fusion.flat.dataflows import DATAFLOWS as DATAFLOWS
+from tilewright.fusion.flat.dataflows import DataflowCost as DataflowCost
+from tilewright.fusion.flat.dataflows import block_cost as block_cost
+from tilewright.fusion.flat.dataflows import dataflow_cost as dataflow_cost
+from tilewright.fusion.flat.dataflows import product_cost as product_cost
+from tilewright.fusion.flat.dataflows import table_words as table_words
+from tilewright.fusion.flat.explaining import AttentionCounts as AttentionCounts
+from tilewright.fusion.flat.machines import FlatMachine as FlatMachine
+from tilewright.fusion.flat.machines import flat_machine as flat_machine
+from tilewright.fusion.flat.networks import AttentionFusion as AttentionFusion
+from tilewright.fusion.flat.networks import FusionGoal as FusionGoal
+from tilewright.fusion.flat.networks import fuse_attention as fuse_attention
+from tilewright.fusion.flat.plan_files import attention_terms as attention_terms
+from tilewright.fusion.flat.plan_files import attention_yaml as attention_yaml
+from tilewright.fusion.flat.plan_files import read_attention_plans as read_attention_plans
+from tilewright.fusion.flat.rerun import RerunCost as RerunCost
+from tilewright.fusion.flat.rerun import RerunPlan as RerunPlan
+from tilewright.fusion.flat.rerun import rerun_best as rerun_best
+from tilewright.fusion.flat.rerun import rerun_cost as rerun_cost
+from tilewright.fusion.flat.search import FLAT_OBJECTIVES as FLAT_OBJECTIVES
+from tilewright.fusion.flat.search import SPACES as SPACES
+from tilewright.fusion.flat.search import AttentionCost as AttentionCost
+from tilewright.fusion.flat.search import AttentionPlan as AttentionPlan
+from tilewright.fusion.flat.search import TilePlan as TilePlan
+from tilewright.fusion.flat.search import best_plan as best_plan
+from tilewright.fusion.flat.search import fused_space as fused_space
+from tilewright.fusion.flat.search import given_plan as given_plan
+from tilewright.fusion.flat.tiles import TilePlans as TilePlans
 
-__all__ = [
-    "DATAFLOWS",
-    "FLAT_MODELS",
-    "FLAT_OBJECTIVES",
-    "SPACES",
-    "Attention",
-    "AttentionBlock",
-    "AttentionBound",
-    "AttentionCost",
-    "AttentionCounts",
-    "AttentionFusion",
-    "AttentionPlan",
-    "DataflowCost",
-    "FlatMachine",
-    "FusionGoal",
-    "PlanCosts",
-    "Product",
-    "RerunCost",
-    "RerunPlan",
-    "TilePlan",
-    "TilePlans",
-    "attention_bound",
-    "attention_terms",
-    "attention_yaml",
-    "attentions",
-    "best_plan",
-    "block_cost",
-    "dataflow_cost",
-    "flat_block",
-    "flat_machine",
-    "forced_words",
-    "fuse_attention",
-    "fused_costs",
-    "fused_space",
-    "given_plan",
-    "other_products",
-    "product_cost",
-    "read_attention_plans",
-    "rerun_best",
-    "rerun_cost",
-    "table_words",
-    "unfused_costs",
-]
+__all__ = list(offered(__name__))

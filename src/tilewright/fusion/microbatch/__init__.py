@@ -1,73 +1,42 @@
 """Micro-batches (DNNFuser, Kao, Huang and Krishna 2022): the problem, costs, bounds, the proven best, and mappers."""
 
+from tilewright.base import offered
 from tilewright.fusion.microbatch import mappers  # noqa: F401  (registers)
-from tilewright.fusion.microbatch.chain import ChainEntry, chain
-from tilewright.fusion.microbatch.costs import (
-    GROUP_FIGURES,
-    MicroBatchBounds,
-    bound_of,
-    bounds,
-    figures,
-    of_groups,
-    repaired,
-    scores,
-)
-from tilewright.fusion.microbatch.episode import FusionEpisode
-from tilewright.fusion.microbatch.exact import GroupSearch
-from tilewright.fusion.microbatch.learned import (
-    Demonstration,
-    demonstrations,
-    load_fuser,
-    speedups,
-    train_fuser,
-    written,
-)
-from tilewright.fusion.microbatch.plans import (
-    MicroBatchCost,
-    MicroBatchGroup,
-    MicroBatchPlan,
-    micro_batch_terms,
-    read_micro_batches,
-)
-from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES, OVER, SYNC, FusedMachine, MicroBatchProblem
-from tilewright.fusion.microbatch.session import FUSION_MAPPERS, SAMPLES, Fused, FusionMapper, FusionSession, fuse
-from tilewright.fusion.microbatch.walk import WalkedStrategy, walk_strategy
+from tilewright.fusion.microbatch.chain import ChainEntry as ChainEntry
+from tilewright.fusion.microbatch.chain import chain as chain
+from tilewright.fusion.microbatch.costs import GROUP_FIGURES as GROUP_FIGURES
+from tilewright.fusion.microbatch.costs import MicroBatchBounds as MicroBatchBounds
+from tilewright.fusion.microbatch.costs import bound_of as bound_of
+from tilewright.fusion.microbatch.costs import bounds as bounds
+from tilewright.fusion.microbatch.costs import figures as figures
+from tilewright.fusion.microbatch.costs import of_groups as of_groups
+from tilewright.fusion.microbatch.costs import repaired as repaired
+from tilewright.fusion.microbatch.costs import scores as scores
+from tilewright.fusion.microbatch.episode import FusionEpisode as FusionEpisode
+from tilewright.fusion.microbatch.exact import GroupSearch as GroupSearch
+from tilewright.fusion.microbatch.learned import Demonstration as Demonstration
+from tilewright.fusion.microbatch.learned import demonstrations as demonstrations
+from tilewright.fusion.microbatch.learned import load_fuser as load_fuser
+from tilewright.fusion.microbatch.learned import speedups as speedups
+from tilewright.fusion.microbatch.learned import train_fuser as train_fuser
+from tilewright.fusion.microbatch.learned import written as written
+from tilewright.fusion.microbatch.plans import MicroBatchCost as MicroBatchCost
+from tilewright.fusion.microbatch.plans import MicroBatchGroup as MicroBatchGroup
+from tilewright.fusion.microbatch.plans import MicroBatchPlan as MicroBatchPlan
+from tilewright.fusion.microbatch.plans import micro_batch_terms as micro_batch_terms
+from tilewright.fusion.microbatch.plans import read_micro_batches as read_micro_batches
+from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES as FUSION_OBJECTIVES
+from tilewright.fusion.microbatch.problem import OVER as OVER
+from tilewright.fusion.microbatch.problem import SYNC as SYNC
+from tilewright.fusion.microbatch.problem import FusedMachine as FusedMachine
+from tilewright.fusion.microbatch.problem import MicroBatchProblem as MicroBatchProblem
+from tilewright.fusion.microbatch.session import FUSION_MAPPERS as FUSION_MAPPERS
+from tilewright.fusion.microbatch.session import SAMPLES as SAMPLES
+from tilewright.fusion.microbatch.session import Fused as Fused
+from tilewright.fusion.microbatch.session import FusionMapper as FusionMapper
+from tilewright.fusion.microbatch.session import FusionSession as FusionSession
+from tilewright.fusion.microbatch.session import fuse as fuse
+from tilewright.fusion.microbatch.walk import WalkedStrategy as WalkedStrategy
+from tilewright.fusion.microbatch.walk import walk_strategy as walk_strategy
 
-__all__ = [
-    "FUSION_MAPPERS",
-    "FUSION_OBJECTIVES",
-    "GROUP_FIGURES",
-    "OVER",
-    "SAMPLES",
-    "SYNC",
-    "ChainEntry",
-    "Demonstration",
-    "Fused",
-    "FusedMachine",
-    "FusionEpisode",
-    "FusionMapper",
-    "FusionSession",
-    "GroupSearch",
-    "MicroBatchBounds",
-    "MicroBatchCost",
-    "MicroBatchGroup",
-    "MicroBatchPlan",
-    "MicroBatchProblem",
-    "WalkedStrategy",
-    "bound_of",
-    "bounds",
-    "chain",
-    "demonstrations",
-    "figures",
-    "fuse",
-    "load_fuser",
-    "micro_batch_terms",
-    "of_groups",
-    "read_micro_batches",
-    "repaired",
-    "scores",
-    "speedups",
-    "train_fuser",
-    "walk_strategy",
-    "written",
-]
+__all__ = list(offered(__name__))

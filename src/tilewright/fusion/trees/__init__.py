@@ -1,25 +1,18 @@
 """Trees of fused groups (docs/concepts.md): which operators of a network run together, in what shared loops."""
 
-from tilewright.fusion.trees.bounds import TreeBounds, tree_bounds
-from tilewright.fusion.trees.groups import GroupPlan, plan_group
-from tilewright.fusion.trees.joining import GroupLimits
-from tilewright.fusion.trees.nests import NestEffort
-from tilewright.fusion.trees.network import TreeCost, TreeGoal, TreeProblem
-from tilewright.fusion.trees.planning import TreeSearch, fuse_trees
-from tilewright.fusion.trees.plans import FusionPlan, PlannedGroup
+from tilewright.base import offered
+from tilewright.fusion.trees.bounds import TreeBounds as TreeBounds
+from tilewright.fusion.trees.bounds import tree_bounds as tree_bounds
+from tilewright.fusion.trees.groups import GroupPlan as GroupPlan
+from tilewright.fusion.trees.groups import plan_group as plan_group
+from tilewright.fusion.trees.joining import GroupLimits as GroupLimits
+from tilewright.fusion.trees.nests import NestEffort as NestEffort
+from tilewright.fusion.trees.network import TreeCost as TreeCost
+from tilewright.fusion.trees.network import TreeGoal as TreeGoal
+from tilewright.fusion.trees.network import TreeProblem as TreeProblem
+from tilewright.fusion.trees.planning import TreeSearch as TreeSearch
+from tilewright.fusion.trees.planning import fuse_trees as fuse_trees
+from tilewright.fusion.trees.plans import FusionPlan as FusionPlan
+from tilewright.fusion.trees.plans import PlannedGroup as PlannedGroup
 
-__all__ = [
-    "FusionPlan",
-    "GroupLimits",
-    "GroupPlan",
-    "NestEffort",
-    "PlannedGroup",
-    "TreeBounds",
-    "TreeCost",
-    "TreeGoal",
-    "TreeProblem",
-    "TreeSearch",
-    "fuse_trees",
-    "plan_group",
-    "tree_bounds",
-]
+__all__ = list(offered(__name__))
