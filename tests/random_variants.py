@@ -1,4 +1,4 @@
-"""What tests make of random nests: words of any type, and homes of tensors further in than the outermost memory."""
+"""What tests make of random nests: words of any type, homes further in than the outermost memory, words handed on."""
 
 from dataclasses import replace
 
@@ -30,6 +30,13 @@ def random_words(rng: np.random.Generator, operator: Operator,
               for a in ("int4", "fp16", "int8") for b in ("int4", "fp16", "int8") if rng.random() < 0.3]
     return (replace(operator, tensors=tuple(tensors)),
             replace(accelerator, word_bits=tuple(own.items()), precisions=tuple(stated)))
+
+
+def forwarding(accelerator: Accelerator) -> Accelerator:
+    """Return a machine whose memories hand words on as they come, but for single buffers."""
+    return replace(accelerator, levels=tuple(
+        replace(level, forwards="words") if isinstance(level, Memory) and level.buffering != "single" else level
+        for level in accelerator.levels))
 
 
 def with_homes(rng: np.random.Generator, operator: Operator, accelerator: Accelerator,

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tilewright as tw
+from random_variants import forwarding
 from tilewright.base import InputError
 from tilewright.cli.app import app
 from tilewright.cost import DenseModel
@@ -101,6 +102,8 @@ def test_what_the_checker_does_not_know_is_refused():
                  "edp")
     with pytest.raises(InputError, match="footprints of boxes"):
         space_of(LAYERS[0], replace(machine, footprint="box"), "edp")
+    with pytest.raises(InputError, match="forward words"):
+        space_of(LAYERS[0], forwarding(machine), "edp")
     with pytest.raises(InputError, match="falls with more cycles"):
         space_of(LAYERS[0], machine, "power")
     for asked, rule in (({}, "imperfect tiling"), ({"tiling": "perfect", "constraints": "latency<=1e9"}, "limits"), (

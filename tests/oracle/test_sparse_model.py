@@ -12,6 +12,7 @@ from math import comb, prod
 import numpy as np
 import pytest
 
+from random_variants import forwarding
 from tilewright.cost import DenseModel, SparseModel
 from tilewright.cost.reference import SparseNest, run_length_words, walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compression, Compute, Elision, Fanout, Memory
@@ -30,8 +31,9 @@ def test_at_density_one_without_formats_it_is_the_dense_model_word_for_word(seed
     rng = np.random.default_rng(9000 + seed)
     everything = tuple(Elision("Mem0", action, follower, leaders) for action, follower, leaders in (
         ("skip", "weights", ("inputs",)), ("gate", "inputs", ("weights",)), ("skip", "outputs", ("inputs", "weights"))))
-    for _ in range(15):
+    for number in range(15):
         operator, accelerator, mapping = random_case(rng)
+        accelerator = forwarding(accelerator) if number % 2 else accelerator
         batch = MappingBatch.from_mappings([mapping], operator, accelerator)
         able = [e for e in everything if not {"A", "B", "D", "E"} & set(operator.sizes)]
         sparse = SparseModel(operator, replace(accelerator, sparsity=S(elisions=tuple(able), skipped=("inputs",))),

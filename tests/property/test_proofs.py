@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 from random_layers import random_space
 
+from random_variants import forwarding
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
@@ -41,12 +42,13 @@ def check(space: MapSpace) -> bool:
     return len(cycles) > 0
 
 
-def check_layers(seeds: Sequence[int]) -> None:
+def check_layers(seeds: Sequence[int], *, forwards: bool = False) -> None:
     held = 0
     for seed in seeds:
         drawn = random_space(np.random.default_rng(seed))
+        machine = forwarding(drawn.accelerator) if forwards else drawn.accelerator
         try:
-            held += check(MapSpace(drawn.operator, drawn.accelerator, "perfect", drawn.constraints))
+            held += check(MapSpace(drawn.operator, machine, "perfect", drawn.constraints))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}") from error
     assert held > len(seeds) // 2
@@ -59,6 +61,10 @@ def test_no_mapping_beats_a_proof():
     still, and in 2217 those of an operand move on two memories out of the tile.
     """
     check_layers([*range(12), 107, 122, 266, 880, 162, 297, 50186, 2217])
+
+
+def test_no_mapping_beats_a_proof_where_words_are_handed_on_as_they_come():
+    check_layers(range(20, 26), forwards=True)
 
 
 @pytest.mark.parametrize("seed", [35, 38])

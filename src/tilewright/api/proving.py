@@ -58,7 +58,7 @@ def verify(place: str | os.PathLike[str], optimum: bool = False) -> tuple[Checke
     ------
     InputError
         If there is no such run, or its mappings are not what the checker knows: with perfect tiling, under no limits
-        and no constraints but what memories keep, on machines that make no use of zeros.
+        and no constraints but what memories keep, on machines that make no use of zeros and forward no words.
     """
     record = open_run(place).record
     machine = accelerator_of(record.accelerator)

@@ -16,6 +16,7 @@ from tilewright.hardware.technology import Storage, Value
 from tilewright.hardware.vector import VectorUnit, vector_issues
 
 Buffering = Literal["single", "double", "buffet"]
+Forwards = Literal["tiles", "words"]
 Footprint = Literal["exact", "box"]
 MOST_INSTANCES = 2**31 - 1
 """Instances that one array may have: searches count them in 32 bits."""
@@ -110,6 +111,9 @@ class Memory:
     every instance of a cluster. Only replays by Timeloop's conventions, and exports to it, know it."""
     always: bool = False
     """Whether it keeps all tensors that it can in every mapping that is searched; else a mapping may let some pass."""
+    forwards: Forwards = "tiles"
+    """What is handed on inward at the cold start: ``tiles``, when the whole first tile is here, or ``words``, as they
+    come: then only what the first tile of the next memory inward needs is waited for. Not of ``single`` buffers."""
     storage: Storage | None = field(default=None, compare=False, repr=False)
     """Curves of the technology by which its figures follow from its capacity, where they were read from them."""
 

@@ -192,6 +192,7 @@ def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap
         energy_pj_per_word=_flow({"read": energy.read_pj, "fill": energy.fill_pj, "update": energy.update_pj,
                                   "drain": energy.drain_pj}),
         buffering=memory.buffering,
+        forwards=memory.forwards if memory.forwards != "tiles" else None,
         area_um2=memory.area_um2,
         leakage_mw=memory.leakage_mw,
         access_grain=_flow(list(memory.access_grain)) if memory.access_grain != (1, 1) else None,

@@ -108,6 +108,7 @@ class Resolver:
             block_words=fields.block_words,
             bandwidth=self._bandwidth(fields, bits, where),
             buffering=fields.buffering,
+            forwards=fields.forwards,
             access_grain=(fields.access_grain[0], fields.access_grain[1]),
             storage=self.technology.storage[fields.kind] if known else None,  # type: ignore[union-attr, index]
         )

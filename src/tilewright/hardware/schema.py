@@ -142,6 +142,10 @@ class MemoryFields(Fields):
     """``double``: tiles fit twice and transfers overlap compute; ``single``: once, and compute waits; ``buffet``:
     once, replaced word by word.
     """
+    forwards: Literal["tiles", "words"] = "tiles"
+    """What is waited for at the cold start: the whole first ``tiles``, or only the ``words`` of the first tile further
+    inward.
+    """
 
     @model_validator(mode="after")
     def _check(self) -> "MemoryFields":
@@ -155,6 +159,9 @@ class MemoryFields(Fields):
             said = [name for name in names if name in self.model_fields_set]
             if len(said) > 1:
                 raise wrong(f"takes one of {', '.join(names)}", f"Remove all but one of {', '.join(said)}")
+        if self.forwards == "words" and self.buffering == "single":
+            raise wrong("forwards: words needs transfers that overlap compute",
+                        "Set buffering: double or buffet, or leave forwards out")
         if self.kind == "dram" and self.dram_type is None:
             raise wrong("kind: dram needs a dram_type", "Add dram_type, for example LPDDR4")
         if self.kind != "dram" and self.dram_type is not None:

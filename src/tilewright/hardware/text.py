@@ -60,6 +60,7 @@ def _title(memory: Memory, instances: int) -> str:
     rest = f"{', '.join(shared)} in {format_bytes(memory.capacity_bytes)}" if shared else ""
     held = "; ".join(text for text in (parts, rest) if text)
     buffering = "buffet" if memory.buffering == "buffet" else f"{memory.buffering}-buffered"
+    buffering += ", forwards words" if memory.forwards == "words" else ""
     limited = memory.capacity_bytes is not None or memory.partitions_bytes
     return f"{memory.name}{times}  {held}" + (f", {buffering}" if limited else "")
 

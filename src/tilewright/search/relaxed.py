@@ -111,10 +111,11 @@ class RelaxedModel:
     def _lay_out(self) -> None:
         """Set what of the layout each transfer looks at, as arrays of 0 and 1.
 
-        By transfer and slot ``(k, s)``: ``time``, the temporal loops outside the child, and ``inside``, the loops that
-        make up its tile; ``counted`` and ``merged`` ``(v, k, s)``, the spatial loops whose lanes are counted apart, and
-        those whose lanes merge. By transfer: ``reloads``, where each temporal loop advances the child (compute), and
-        ``halo``, where words of the visit before stay.
+        By transfer and slot ``(k, s)``: ``time``, the temporal loops outside the child, ``inside``, the loops that make
+        up its tile, and ``first``, those that make up what it waits for at its cold start; ``counted`` and ``merged``
+        ``(v, k, s)``, the spatial loops whose lanes are counted apart, and those whose lanes merge. By transfer:
+        ``reloads``, where each temporal loop advances the child (compute), and ``halo``, where words of the visit
+        before stay.
         """
         outputs = np.array([tensor.is_output for tensor in self.operator.tensors])[self.own.numpy()]
         parent, child = (np.array([[getattr(move, end)] for move in self.transfers]) for end in ("parent", "child"))
@@ -131,10 +132,20 @@ class RelaxedModel:
             return torch.from_numpy(mask.astype(np.float64))
 
         self.time, self.inside = masked(temporal & (level < child)), masked(level >= child)
+        onward = np.array([[self._waits_for(move)] for move in self.transfers])
+        self.first = masked((level >= onward) | (~temporal & (level >= child)))
         self.counted = masked(np.stack([lanes & ~merges, near & ~merges, lanes, none]))
         self.merged = masked(np.stack([merges, merges, none, none]))
         compute = child[:, 0] == len(self.layout.levels)
         self.reloads, self.halo = masked(compute), masked(~compute & ~outputs)
+
+    def _waits_for(self, move: Transfer) -> int:
+        """Level whose tile a child waits for at its cold start: its own, or further inward if it forwards words."""
+        tensor = self.operator.tensors[move.tensor]
+        if tensor.is_output or getattr([*self.accelerator.levels, None][move.child], "forwards", None) != "words":
+            return move.child
+        return next(inner.child for inner in self.transfers
+                    if inner.tensor == move.tensor and inner.parent == move.child)
 
     def _limits(self, space: MapSpace) -> tuple[list[tuple[Number, list[int], float]],
                                                 list[tuple[Number, list[int]]]]:
@@ -377,8 +388,8 @@ class _Traffic:
             if move.child == len(model.layout.levels) or memories[move.child].buffering == "single":
                 continue
             child, parent = memories[move.child], memories[move.parent]
-            own = self._tile(k, model.inside[k]) * self._scale(child, move.tensor)
-            merged = self._tile(k, model.inside[k] + model.merged[PARENT, k]) * self._scale(parent, move.tensor)
+            own = self._tile(k, model.first[k]) * self._scale(child, move.tensor)
+            merged = self._tile(k, model.first[k] + model.merged[PARENT, k]) * self._scale(parent, move.tensor)
             near, far = child.bandwidth, parent.bandwidth
             is_output = model.operator.tensors[move.tensor].is_output
             ports = (near.read, far.write) if is_output else (near.write, far.read)

@@ -198,6 +198,11 @@ class TestCyclesAndEnergy:
         assert (cost.traffic["Main"].cycles, cost.traffic["Buf"].cycles) == (11, 18)
         assert cost.utilisation == pytest.approx(18 / 27)
 
+    def test_words_handed_on_are_waited_for_by_the_first_step_alone(self):
+        # One word of each operand, 2 cycles at Main; the tail is as it was.
+        cost = self.cost(main=RATES["main"], buffer=RATES["buffer"] | {"forwards": "words"})
+        assert (cost.steady_cycles, cost.ramp_cycles) == (18, 2 + 2)
+
     def test_single_buffer_blocks(self):
         # Drains 6 / 3, fills 11 / 2 rounded up, added to 18 steps; nothing is left to ramp.
         cost = self.cost("single", **RATES)

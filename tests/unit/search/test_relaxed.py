@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from random_variants import forwarding
 from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
@@ -25,7 +26,7 @@ CONV = convolution("c", in_channels=64, out_channels=64, in_size=(56, 56), kerne
 
 
 def drawn(operator, machine, tiling="perfect", count=300):
-    space = MapSpace(operator, preset(machine), tiling)
+    space = MapSpace(operator, preset(machine) if isinstance(machine, str) else machine, tiling)
     rng = np.random.default_rng(0)
     return space, fitted(space.sample(rng, count, 0.5), space)
 
@@ -34,7 +35,8 @@ def tensors(space, batch):
     return [torch.from_numpy(part) for part in to_points(batch, space)]
 
 
-@pytest.mark.parametrize("machine", ["eyeriss", "accel-a", "accel-b", "edge-s3", "simba-like", "tpu-like"])
+@pytest.mark.parametrize("machine", ["eyeriss", "accel-a", "accel-b", "edge-s3", "simba-like", "tpu-like",
+                                     pytest.param(forwarding(preset("eyeriss")), id="forwards words")])
 def test_sharp_and_without_sliding_windows_it_is_the_model(machine):
     space, batch = drawn(MATMUL, machine)
     costs = DenseModel(MATMUL, space.accelerator, space.layout).score(batch)

@@ -4,7 +4,7 @@ Follows `closed_form` and `single` step by step; what is a loop over pieces ther
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
@@ -144,7 +144,7 @@ class Words:
 
     @remembered
     def _words(self, edge: Boundary, look: Look) -> int:
-        if edge.child == self.compute:
+        if edge.child == self.compute and look.visit == "all":
             inner = [slot for slot in range(self.first_slot(edge.child))
                      if self._lane(slot) and self.layout.slots[slot].level >= look.first_outside]
             if not inner:
@@ -269,6 +269,17 @@ class Words:
             else:
                 rows.append(extents[0] if len(extents) == 1 else self._box(axis, extents))
         return self.program.product(rows) if found is None else found
+
+    def first_received(self, edge: Boundary, inward: Boundary | None) -> int:
+        """Wide row: words of an operand that the child waits for at the cold start; it forwards them to ``inward``."""
+        tile = self.tile(edge.tensor, edge.child)
+        return tile if inward is None else self.program.one(op.wide_smaller, tile, self.first_read(inward, None))
+
+    def first_read(self, edge: Boundary, inward: Boundary | None) -> int:
+        """Wide row: words that the parent's first instance reads for that."""
+        whole = self.words(edge, Look(True, edge.parent + 1, "first"))
+        return whole if inward is None else self.program.one(
+            op.wide_smaller, whole, self.first_read(replace(inward, parent=edge.parent), None))
 
     def _box(self, axis: Axis, extents: list[int]) -> int:
         (_, stride), (_, dilation) = axis.terms

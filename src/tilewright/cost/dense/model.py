@@ -181,10 +181,11 @@ class Model:
             last = tensor.is_output
             if self._limited(edge.child, "read" if last else "write"):
                 found["edge", edge.child, tensor.name, "own"] = (
-                    self.words.last_tile(edge) if last else self.words.tile(tensor, edge.child))
+                    self.words.last_tile(edge) if last else self.words.first_received(edge, self._forwarded(edge)))
             if self._limited(edge.parent, "write" if last else "read"):
-                look = Look(True, edge.parent + 1, "last" if last else "first")
-                found["edge", edge.child, tensor.name, "parent"] = self.words.words(edge, look)
+                look = Look(True, edge.parent + 1, "last")
+                found["edge", edge.child, tensor.name, "parent"] = (
+                    self.words.words(edge, look) if last else self.words.first_read(edge, self._forwarded(edge)))
         return found
 
     def constant(self, value: float | Sizes) -> int:
@@ -421,13 +422,18 @@ class Model:
     def _cold_start(self, level: int) -> int | None:
         found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
         edges = [edge for edge in found if edge is not None]
-        own = [(self.words.tile(e.tensor, e.child), self._held(e.tensor)) for e in edges]
+        own = [(self.words.first_received(e, self._forwarded(e)), self._held(e.tensor)) for e in edges]
         rows = [self._transfer(level, "write", own)]
         for parent in {edge.parent: None for edge in edges}:
-            asked = [(self.words.words(e, Look(True, parent + 1, "first")), self._held(e.tensor))
+            asked = [(self.words.first_read(e, self._forwarded(e)), self._held(e.tensor))
                      for e in edges if e.parent == parent]
             rows.append(self._transfer(parent, "read", asked))
         return self._largest(rows)
+
+    def _forwarded(self, edge: Boundary) -> Boundary | None:
+        """Return the edge inside this one, if the memory between forwards words."""
+        forwards = memory_at(self.accelerator, edge.child).forwards == "words"
+        return self._edge(edge.tensor, parent=edge.child) if forwards else None
 
     def _tail(self, level: int) -> int | None:
         output = self.operator.output

@@ -384,6 +384,7 @@ def port4(a, b, c, d, limit):
 
 
 wide_larger, wide_add, wide_multiply = widened(larger), widened(add), widened(multiply)
+wide_smaller = widened(smaller)
 
 
 @operation("Vww")

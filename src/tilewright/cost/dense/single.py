@@ -230,7 +230,7 @@ def cold_start(nest: Nest, level: int) -> int:
     """Cycles in which the first operand tiles of a memory come in and nothing overlaps (rule 8)."""
     memory = memory_at(nest.accelerator, level)
     kept = [b for t in nest.operator.operands for b in nest.boundaries(t) if b.child == level]
-    inside = sum(b.tensor.words(nest.extents(level)) * _scale(nest, level, b.tensor) for b in kept)
+    inside = sum(first_received(nest, b) * _scale(nest, level, b.tensor) for b in kept)
     cycles = [cycles_at(inside, memory.bandwidth.write, memory.bandwidth.shared)]
     for parent in {b.parent for b in kept}:
         asked = sum(first_read(nest, b) * _scale(nest, parent, b.tensor) for b in kept if b.parent == parent)
@@ -239,9 +239,23 @@ def cold_start(nest: Nest, level: int) -> int:
     return max(cycles)
 
 
+def first_received(nest: Nest, boundary: Boundary) -> int:
+    """Words that an instance of the child waits for at the cold start: the first tile, or what is first read of it."""
+    tile = boundary.tensor.words(nest.extents(boundary.child))
+    return min([tile, *(_one_visit(nest, inward, last=False) for inward in _forwarded(nest, boundary))])
+
+
 def first_read(nest: Nest, boundary: Boundary) -> int:
-    """Words that the parent's first instance reads for the first visit of its children."""
-    return _one_visit(nest, boundary, last=False)
+    """Words that the parent's first instance reads for that."""
+    return min([_one_visit(nest, boundary, last=False), *(
+        _one_visit(nest, replace(inward, parent=boundary.parent), last=False)
+        for inward in _forwarded(nest, boundary))])
+
+
+def _forwarded(nest: Nest, boundary: Boundary) -> list[Boundary]:
+    """Return the boundary inside this one, if the memory between forwards words."""
+    forwards = memory_at(nest.accelerator, boundary.child).forwards == "words"
+    return [b for b in nest.boundaries(boundary.tensor) if b.parent == boundary.child] if forwards else []
 
 
 def last_written(nest: Nest, boundary: Boundary) -> int:
@@ -356,7 +370,7 @@ def tallies_of(nest: Nest) -> dict[TallyKey, NDArray[np.float64]]:
         for edge in nest.boundaries(tensor):
             if edge.child == len(nest.mapping.levels):
                 continue
-            own = last_tile(nest, edge) if tensor.is_output else tensor.words(nest.extents(edge.child))
+            own = last_tile(nest, edge) if tensor.is_output else first_received(nest, edge)
             parent = last_written(nest, edge) if tensor.is_output else first_read(nest, edge)
             found["edge", edge.child, tensor.name, "own"] = own
             found["edge", edge.child, tensor.name, "parent"] = parent

@@ -141,14 +141,22 @@ def _memory(transfers: Transfers, level: int) -> Memory:
 
 
 def _cold_start(transfers: Transfers, memory: Memory) -> int:
-    """First operand tiles of the first lane: written here, read at each parent, whichever is slower."""
+    """First operand tiles of the first lane: written here, read at each parent, whichever is slower.
+
+    Of a memory that forwards words: what is read of it for the first visit of the next one inward, if that is less.
+    """
     arriving = Fraction(0)
     leaving: dict[int, Fraction] = defaultdict(Fraction)
     for boundary, moved in _entering(transfers, memory):
         if not boundary.tensor.is_output:
             name, parent = boundary.tensor.name, _memory(transfers, boundary.parent)
-            arriving += moved.first_received * transfers.scale(name, memory)
-            leaving[boundary.parent] += moved.first_read * transfers.scale(name, parent)
+            received, read = moved.first_received, moved.first_read
+            if memory.forwards == "words":
+                inward, first = next((b, m) for b, m in transfers.crossings[name] if b.parent == boundary.child)
+                through = WalkedBoundary(boundary.nest, boundary.tensor, boundary.parent, inward.child).operand()
+                received, read = min(received, first.first_read), min(read, through.first_read)
+            arriving += received * transfers.scale(name, memory)
+            leaving[boundary.parent] += read * transfers.scale(name, parent)
     slowest = cycles(arriving, memory.bandwidth.write, memory.bandwidth.shared)
     for level, words in leaving.items():
         rate = _memory(transfers, level).bandwidth

@@ -74,6 +74,7 @@ class ProofSpace:
             "a sparsity section": machine.sparsity is not None,
             "a flexibility section": machine.flexibility is not None,
             "footprints of boxes": machine.footprint == "box",
+            "memories that forward words": any(memory.forwards == "words" for memory in machine.memories),
             "an output that slides": bool(output.sliding),
             "partial sums wider than outputs": held_bits(output, machine) != tensor_bits(output, machine),
             "an objective that falls with more cycles or energy": any(

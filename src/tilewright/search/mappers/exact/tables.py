@@ -317,7 +317,8 @@ class Tables:
     def ramp(self, *, tails: bool) -> Floats:
         """Return what comes, and for ``tails`` goes, while nothing overlaps: key, memory, if around it, cycles by word.
 
-        "Around" is outside the array of the memory. Keys are twice the memory's number, and one more for what goes.
+        What comes is left out where a memory forwards words: the tiles further inward decide on it. "Around" is
+        outside the array of the memory. Keys are twice the memory's number, and one more for what goes.
         """
         tensors, rows = self.space.operator.tensors, []
         levels = [level.name for level in self.accelerator.levels]
@@ -325,7 +326,7 @@ class Tables:
             if m == 0 or memory.buffering == "single":
                 continue
             for which, ends in enumerate((("write", "read"), ("read", "write"))):
-                if which == 1 and not tails:
+                if (which == 1 and not tails) or (which == 0 and memory.forwards == "words"):
                     continue
                 # At its home a tensor neither comes nor goes.
                 kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)
