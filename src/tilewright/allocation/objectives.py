@@ -101,10 +101,7 @@ def peak_plan(task: PlanTask) -> PlanRecord:
 
     Found by halving, in words of the scratchpads, between the bound and the capacity of the known plan if there is one.
 
-    Raises
-    ------
-    InputError
-        If even what all tensors take together does not do.
+    Raises an `InputError` if even what all tensors take together does not do.
     """
     word = max(pad.word_bytes for pad in task.problem.pads)
     high, proven = sum(-(-one.size_bytes // word) for one in task.problem.tensors), 0

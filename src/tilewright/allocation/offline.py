@@ -34,10 +34,8 @@ def offline_plan(plan: PlanRecord) -> tuple[OfflineTensor, ...]:
     An arena holds each tensor at one place for its whole life: from the first operation for inputs, to the last for
     results. What the plan moves, stores and loads again, or holds there at first for another, is left to the run.
 
-    Raises
-    ------
-    InputError
-        If operations run in tiles, whose slices are no tensors of a model, or an offset needs more than 31 bits.
+    Raises an `InputError` if operations run in tiles, whose slices are no tensors of a model, or an offset needs more
+    than 31 bits.
     """
     if any(TILE in step.name for step in plan.steps) or any(PART in tensor.name for tensor in plan.tensors):
         raise InputError("--export-tflite", "must be of a plan without tiles and without parts", plan.network,

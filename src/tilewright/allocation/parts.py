@@ -29,10 +29,7 @@ def split_problem(name: str, steps: Sequence[OperationStep], tensors: Sequence[R
     Parts are as large as that share of the smallest scratchpad: a quarter is one of four; those of larger tensors are
     that share of the tensor. With ``auto`` they are as many, a power of two, as keep what operations touch few.
 
-    Raises
-    ------
-    InputError
-        If parts are too many, or an operation can never be resident.
+    Raises an `InputError` if parts are too many, or an operation can never be resident.
     """
     if parts == "auto":
         parts = MOST_PARTS

@@ -100,11 +100,8 @@ class OperationStep:
 class ResidencyProblem:
     """Which tensors are to be where, and when.
 
-    Raises
-    ------
-    InputError
-        If there is no scratchpad or operation, a tensor has no size or is made after it is read, or an operation can
-        never be resident.
+    Raises an `InputError` if there is no scratchpad or operation, a tensor has no size or is made after it is read, or
+    an operation can never be resident.
     """
 
     name: str
@@ -282,10 +279,7 @@ def packed(problem: ResidencyProblem, step: int, tensors: Iterable[int], wish: M
 def read_pads(text: str, word_bytes: int = 1, dram: Bus | None = None, across: Bus | None = None) -> tuple[Pad, ...]:
     """Return the scratchpads that a text tells: ``3x128KB``, or ``in=256KB,weights=512KB,out=256KB`` by their roles.
 
-    Raises
-    ------
-    InputError
-        If a role or a size is none.
+    Raises an `InputError` if a role or a size is none.
     """
     found: list[Pad] = []
     dram = dram or Bus()

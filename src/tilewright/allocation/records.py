@@ -134,10 +134,7 @@ def plan_record(search: PlanSearch, told: dict[str, Any], results: Sequence[Solv
 def read_plan(text: str, label: str) -> PlanRecord:
     """Return the plan that `PlanRecord.plain` told, from JSON.
 
-    Raises
-    ------
-    InputError
-        If the text is none, or something in it is wrong.
+    Raises an `InputError` if the text is none, or something in it is wrong.
     """
     found = read_record(PlanRecord, FORMAT, text, label)
     told = json.loads(text).get("gap", found.gap)

@@ -166,10 +166,7 @@ class Prices:
     Several metrics one after the other make one number: what comes first weighs more than all that follows can. Moves
     between scratchpads break ties, where the number has room for them.
 
-    Raises
-    ------
-    InputError
-        If a metric is unknown or given twice, or they are too many for one number.
+    Raises an `InputError` if a metric is unknown or given twice, or they are too many for one number.
     """
 
     problem: ResidencyProblem

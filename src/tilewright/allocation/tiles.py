@@ -334,10 +334,8 @@ def tilings(slices: TensorSlices, steps: Sequence[OperationStep], pads: Sequence
             ) -> list[OperationTiles]:
     """Return how each operation is tiled where it runs by itself, some inside the loops that are ``given``.
 
-    Raises
-    ------
-    InputError
-        If not even the finest tile fits, of its mapping where that is given, or there are more than `MOST_TILES` steps.
+    Raises an `InputError` if not even the finest tile fits, of its mapping where that is given, or there are more than
+    `MOST_TILES` steps.
     """
     name, known = slices.network.name, dict[object, TileChoice | None]()
     found: list[OperationTiles] = []

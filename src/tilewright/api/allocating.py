@@ -96,10 +96,7 @@ class AllocationRun(OnSheet):
 
         Of a pipeline ``path`` is a folder, too, with a machine for each layer.
 
-        Raises
-        ------
-        InputError
-            If nothing was found, or a place cannot be written.
+        Raises an `InputError` if nothing was found, or a place cannot be written.
         """
         if not self.found:
             raise InputError("design", "must have been found", f"none within {len(self.result.curve)} allocations",

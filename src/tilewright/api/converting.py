@@ -45,10 +45,8 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
     Ours are ``network.yaml``, ``accelerator.yaml``, ``mapping.yaml`` (``mapping-LAYER.yaml`` where there are several
     layers) and ``space.yaml``, whichever there is something for.
 
-    Raises
-    ------
-    InputError
-        If the format is unknown or only read, cannot express what there is or, with ``strict``, not all of it.
+    Raises an `InputError` if the format is unknown or only read, cannot express what there is or, with ``strict``, not
+    all of it.
     """
     if to == OURS:
         made = _ours(what)

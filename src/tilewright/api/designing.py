@@ -126,10 +126,7 @@ class DesignRun(OnSheet):
     def write(self, path: str | os.PathLike[str], mappings: str | os.PathLike[str] | None = None) -> Path:
         """Write the machine as YAML that every verb takes, and into a folder the mapping of each layer beside it.
 
-        Raises
-        ------
-        InputError
-            If nothing was found, or a place cannot be written.
+        Raises an `InputError` if nothing was found, or a place cannot be written.
         """
         return write_machines(path, self.machine, self.layers, self.command, mappings)
 
@@ -192,10 +189,7 @@ class LayersRun(OnSheet):
     def write(self, path: str | os.PathLike[str], mappings: str | os.PathLike[str] | None = None) -> Path:
         """Write into a folder the machine of every distinct layer as YAML, and into another the mappings.
 
-        Raises
-        ------
-        InputError
-            If a layer has no machine, or a place cannot be written.
+        Raises an `InputError` if a layer has no machine, or a place cannot be written.
         """
         return write_machines(path, self.machines, self.layers, self.command, mappings)
 

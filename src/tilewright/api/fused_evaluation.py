@@ -181,10 +181,7 @@ class PlannedCounts:
         The tensor is what an operator of the group makes, by the operator's name or the end of it behind a dot; or any
         other, as ``OPERATOR.TENSOR``.
 
-        Raises
-        ------
-        InputError
-            If the group has no such count.
+        Raises an `InputError` if the group has no such count.
         """
         given = count.strip().split(".")
         memory, wanted, kind = given[0].lower(), ".".join(given[1:-1]), given[-1].lower()

@@ -135,10 +135,7 @@ def evaluate_saved(plan: str | Path, network: Network, arch: Machine, bind: Mapp
                    ) -> OnSheet:
     """Return what a plan that `fuse` saved takes, for what it was made for.
 
-    Raises
-    ------
-    InputError
-        If something cannot be read, the plan is one of another network, or it does not fit.
+    Raises an `InputError` if something cannot be read, the plan is one of another network, or it does not fit.
     """
     space = fused_space_of(plan)
     terms = microbatch.micro_batch_terms(plan) if space == "micro-batch" else attention_terms(plan)
@@ -158,10 +155,7 @@ def attention_counts(plan: str | Path, group: int, target: tuple[Network | None,
 
     JSON names its network and machine, which ``target`` and ``bind`` then need not.
 
-    Raises
-    ------
-    InputError
-        If something cannot be read, the plan is one of another network, or it has no such attention.
+    Raises an `InputError` if something cannot be read, the plan is one of another network, or it has no such attention.
     """
     asked: Mapping[str, Any] = {}
     text: str | Path = plan

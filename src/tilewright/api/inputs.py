@@ -150,10 +150,7 @@ def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelera
     whose tensors the constraints name) stand behind one another, separated by commas. An ERT or ART of Accelergy
     (``eyeriss,ERT.yaml``) overrides the figures of the components that it names, on any machine.
 
-    Raises
-    ------
-    InputError
-        If there is no such machine, or the file says something wrong.
+    Raises an `InputError` if there is no such machine, or the file says something wrong.
     """
     return load_target(machine, None, footprint)[0]
 
@@ -164,10 +161,7 @@ def load_design_space(machine: Machine | DesignSpace) -> DesignSpace:
     Without one, as of an accelerator or a foreign file, it is what `DesignSpace.of` says. A design space is returned as
     it is.
 
-    Raises
-    ------
-    InputError
-        If there is no such machine, or the file says something wrong.
+    Raises an `InputError` if there is no such machine, or the file says something wrong.
     """
     if isinstance(machine, DesignSpace):
         return machine
@@ -186,10 +180,7 @@ def load_target(machine: Machine, network: Network | None, footprint: str | None
     A Timeloop architecture names the tensors and dimensions of a problem: where the network is one, in a file, they are
     read together. ``machine`` and ``footprint`` are as of `load_accelerator`.
 
-    Raises
-    ------
-    InputError
-        If there is no such machine, or its files say something wrong.
+    Raises an `InputError` if there is no such machine, or its files say something wrong.
     """
     if isinstance(machine, tuple):
         raise InputError("arch", "must be one machine here", ", ".join(map(str, machine)),
@@ -273,10 +264,8 @@ def refuse_density(accelerator: Accelerator, field: str) -> None:
 def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Accelerator) -> Nest:
     """Return the mapping in a YAML file (or YAML text of several lines), or a mapping as it is.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or does not describe a mapping of this operator on this accelerator.
+    Raises an `InputError` if the file cannot be read, or does not describe a mapping of this operator on this
+    accelerator.
     """
     if isinstance(mapping, Nest):
         return mapping
@@ -296,10 +285,7 @@ def load_together(mapping: str | Path | Nest, network: Network | None, arch: Mac
 
     Files of the machine that hold the network too need no ``network``.
 
-    Raises
-    ------
-    InputError
-        If the files are not of one format, are wrong, or hold no mapping of the layer.
+    Raises an `InputError` if the files are not of one format, are wrong, or hold no mapping of the layer.
     """
     text = str(mapping)
     form = None if isinstance(mapping, Nest) or "\n" in text else _foreign(text, "mapping")

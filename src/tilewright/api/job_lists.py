@@ -26,10 +26,7 @@ def read_jobs(path: str | Path, clock_mhz: float, bind: Mapping[str, int | str] 
     wanted, ``job``, its name, ``count``, times that it runs, ``arrival`` and ``deadline``, times with units, and
     ``after``, the names of jobs that it waits for.
 
-    Raises
-    ------
-    InputError
-        With file and line, where something is wrong, or jobs wait for one another.
+    Raises an `InputError` with file and line, where something is wrong, or jobs wait for one another.
     """
     label = Path(path).name
     rows = csv.DictReader(read_text(path).lstrip("\ufeff").splitlines(), skipinitialspace=True)

@@ -59,10 +59,7 @@ class NetworkFront:
     def within(self, *, latency: float | None = None, energy: float | None = None) -> NetworkPoint:
         """Return the point of the least energy within cycles, or of the fewest cycles within picojoules.
 
-        Raises
-        ------
-        InputError
-            If not one of both is given, or no point is within.
+        Raises an `InputError` if not one of both is given, or no point is within.
         """
         if (latency is None) == (energy is None):
             raise InputError("within", "must be given a latency or an energy", None, "For example latency=1e6")

@@ -147,10 +147,7 @@ class ScratchpadPlan(OnSheet):
         The file is the buffer of the metadata ``OfflineMemoryAllocation``: integers of 32 bits, an offset in the arena
         for each tensor, or -1 for those that the run places. Tensors are in the order of the JSON file.
 
-        Raises
-        ------
-        InputError
-            If operations run in tiles, or the file cannot be written.
+        Raises an `InputError` if operations run in tiles, or the file cannot be written.
         """
         tensors, place = offline_plan(self.record), ready_place(path)
         write_whole(Path(f"{place}.json"), json.dumps({

@@ -103,10 +103,7 @@ class Run:
     def explain(self, layer: str, count: str) -> Explanation | FigureExplanation:
         """Derive one count of a layer's mapping, such as ``GLB.I.reads``; or say what sets its latency or energy.
 
-        Raises
-        ------
-        InputError
-            If the run has no such layer, the layer no mapping, or the mapping no such count.
+        Raises an `InputError` if the run has no such layer, the layer no mapping, or the mapping no such count.
         """
         found = self.layer(layer)
         return explain(operator_of(found), accelerator_of(self.record.accelerator), mapping_of(found), count)
@@ -120,10 +117,7 @@ class Run:
     def front(self, layer: str | None = None) -> Front | NetworkFront | None:
         """Return the Pareto front of a layer, or of the whole network; None where none was asked for.
 
-        Raises
-        ------
-        InputError
-            If the layer is unknown, or the network has no front: with the reason.
+        Raises an `InputError` if the layer is unknown, or the network has no front: with the reason.
         """
         return network_front_of(self.record) if layer is None else front_of(self.layer(layer))
 
@@ -186,10 +180,7 @@ class Run:
 def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Run:
     """Return a run from the store by its identity (or the beginning of it, or ``last``), or from a JSON file.
 
-    Raises
-    ------
-    InputError
-        If there is no such run, or the file is none.
+    Raises an `InputError` if there is no such run, or the file is none.
     """
     if Path(place).suffix == ".json" or Path(place).is_file():
         return Run(read_run(place))

@@ -103,10 +103,8 @@ def choose_space(tiling: str | None, constraints: Limits | None, dataflow: str |
 
     Where no tiling is given it is that of the file; where that has none, perfect with padding, and else imperfect.
 
-    Raises
-    ------
-    InputError
-        If a name is unknown, the file says something wrong in itself, or says other than what was given beside it.
+    Raises an `InputError` if a name is unknown, the file says something wrong in itself, or says other than what was
+    given beside it.
     """
     if tiling is not None and tiling not in TILINGS:
         raise InputError("tiling", f"must be one of {', '.join(TILINGS)}", tiling)

@@ -132,10 +132,7 @@ def counts_vector(vector: str) -> bool:
 def read_within(text: str, clock_mhz: float) -> tuple[str, float]:
     """Return what is limited, and the most of it in cycles or picojoules, of ``latency=10ms`` or ``energy=5mJ``.
 
-    Raises
-    ------
-    InputError
-        If it is none of these.
+    Raises an `InputError` if it is none of these.
     """
     found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*([a-zA-Z]+)\s*", text, re.ASCII)
     units = {} if found is None else {

@@ -95,10 +95,7 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
     ``spaces`` are those of the layers by name. Without a store (False) nothing is kept, and the default one is read.
     What was read is kept in the folder ``checkpoint``, for the run that takes it up: the library goes on meanwhile.
 
-    Raises
-    ------
-    InputError
-        If the kind is unknown.
+    Raises an `InputError` if the kind is unknown.
     """
     chosen = next((name for name in WARM_STARTS if name == kind), None)
     if chosen is None:

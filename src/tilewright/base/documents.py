@@ -20,10 +20,7 @@ MOST_VALUES, MOST_DEEP = 10**6, 100
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file, without the mark of its byte order.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is larger than ``most_bytes``, or is not UTF-8.
+    Raises an `InputError` if it cannot be read, is larger than ``most_bytes``, or is not UTF-8.
     """
     try:
         return _bytes(path, most_bytes).decode("utf-8-sig")
@@ -59,11 +56,8 @@ def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "last", "no
 
     With ``last`` it is as with ``lines``, and the last entry of a key that stands several times counts.
 
-    Raises
-    ------
-    InputError
-        With ``label`` and line, if it is not YAML, or larger or deeper than any document that is meant once what its
-        aliases stand for is written out.
+    Raises an `InputError` with ``label`` and line, if it is not YAML, or larger or deeper than any document that is
+    meant once what its aliases stand for is written out.
     """
     from tilewright.base.composing import composed  # noqa: PLC0415  (ruamel.yaml loads late)
 
@@ -89,10 +83,7 @@ class RecordFormat(NamedTuple):
 def read_record(record: type[Record], form: RecordFormat, text: str, label: str) -> Record:
     """Return the record that a JSON document tells.
 
-    Raises
-    ------
-    InputError
-        If the text is of no such record, or something in it is wrong.
+    Raises an `InputError` if the text is of no such record, or something in it is wrong.
     """
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (loads late)
 
@@ -117,10 +108,7 @@ def read_record(record: type[Record], form: RecordFormat, text: str, label: str)
 def read_json(text: str | bytes, label: str, one_line: bool = False) -> Any:
     """Return what a JSON document says; ``one_line`` tells the column of an error, not the line.
 
-    Raises
-    ------
-    InputError
-        With ``label`` and line, if it is not JSON, or too deep to be read.
+    Raises an `InputError` with ``label`` and line, if it is not JSON, or too deep to be read.
     """
     try:
         return json.loads(text)

@@ -15,10 +15,7 @@ from tilewright.base.errors import InputError
 def write_whole(path: Path, text: str | bytes) -> Path:
     """Write a file so that it is either the old or the new one, never half; see `replace_file`.
 
-    Raises
-    ------
-    InputError
-        If the place cannot be written.
+    Raises an `InputError` if the place cannot be written.
     """
     try:
         replace_file(path, text if isinstance(text, bytes) else text.encode())

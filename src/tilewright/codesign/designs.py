@@ -124,10 +124,7 @@ class Designed:
         A machine is there several times where its mappings trade cycles for picojoules; each candidate has the choice
         of mappings that gives its figures. Those over a limit are left out.
 
-        Raises
-        ------
-        InputError
-            If there is but one metric, one is unknown or given twice, or areas are not known.
+        Raises an `InputError` if there is but one metric, one is unknown or given twice, or areas are not known.
         """
         names, problem, points = read_front(metrics), self.problem, list[Candidate]()
         if not names:
@@ -259,10 +256,7 @@ def design_structures(problem: DesignProblem, method: str = "auto", *, samples: 
     Each structure has an equal part of what is left, unless its bound is no less than the best score so far. The bound
     of all is the least of theirs, as each machine has one structure.
 
-    Raises
-    ------
-    InputError
-        If the smallest machine of no structure is within the limits.
+    Raises an `InputError` if the smallest machine of no structure is within the limits.
     """
     found, refused = list[Designed](), list[InputError]()
     structures = list(problem.space.structures())
@@ -296,10 +290,7 @@ def design_each(problem: DesignProblem, method: str = "auto", *, samples: int | 
 
     Samples and seconds are shared equally.
 
-    Raises
-    ------
-    InputError
-        If the objective is no sum over layers, or a layer has no machine within the limits.
+    Raises an `InputError` if the objective is no sum over layers, or a layer has no machine within the limits.
     """
     if problem.objective not in ("latency", "energy"):
         raise InputError("objective", "must be latency or energy where each layer has a machine of its own",

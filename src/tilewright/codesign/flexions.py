@@ -52,10 +52,7 @@ def measure_flexion(network: Graph, accelerator: Accelerator, axes: str = AXES, 
                     seed: int = 0) -> NetworkFlexion:
     """Return the sizes of the spaces of every layer for each of ``axes`` (letters of TOPS), and all of them together.
 
-    Raises
-    ------
-    InputError
-        If there is no layer, the machine states no flexibility, or an axis is unknown.
+    Raises an `InputError` if there is no layer, the machine states no flexibility, or an axis is unknown.
     """
     stated(accelerator)
     if not axes or len(set(axes)) < len(axes) or set(axes) - set(AXES):

@@ -37,10 +37,7 @@ def assumed(accelerator: Accelerator) -> Flexibility:
     one of every extent for each element, in the outermost memory of limited capacity. What flexibility would cost is
     scaled to its technology's node where that is known.
 
-    Raises
-    ------
-    InputError
-        If the machine has no such memory, or not exactly one array.
+    Raises an `InputError` if the machine has no such memory, or not exactly one array.
     """
     memories = [level.name for level in accelerator.levels
                 if isinstance(level, Memory) and (level.capacity_bytes or level.partitions_bytes)]

@@ -46,10 +46,7 @@ def explain(operator: Operator, accelerator: Accelerator, mapping: Mapping, coun
     The tensor may be named by its role (``GLB.inputs.reads``, ``glb.input.reads``); capital letters do not matter.
     With ``check`` the oracle walks the nest too, if it is small enough, and if the machine makes no use of zeros.
 
-    Raises
-    ------
-    InputError
-        If there is no such count, or the mapping does not describe a complete nest.
+    Raises an `InputError` if there is no such count, or the mapping does not describe a complete nest.
     """
     figure = count.strip().lower()
     if figure not in FIGURES:

@@ -36,10 +36,7 @@ class HardwareBatch:
     def of(cls, machines: Sequence[Accelerator]) -> "HardwareBatch":
         """Return one row for each of some machines of one structure.
 
-        Raises
-        ------
-        InputError
-            If there is none, or they differ in more than numbers (or in their clock).
+        Raises an `InputError` if there is none, or they differ in more than numbers (or in their clock).
         """
         for index, machine in enumerate(machines):
             if machine.structure != machines[0].structure or machine.frequency_mhz != machines[0].frequency_mhz:
@@ -63,10 +60,8 @@ class HardwareBatch:
 
         Kept, as the layers of a network ask for the same.
 
-        Raises
-        ------
-        InputError
-            If the machine has no such number, columns are of different lengths, or the base is of another structure.
+        Raises an `InputError` if the machine has no such number, columns are of different lengths, or the base is of
+        another structure.
         """
         base = self.base or machine
         kept: dict[int, Columns] = vars(self).setdefault("_on", {})

@@ -223,10 +223,7 @@ class Compute:
 class Accelerator:
     """A machine: its levels, outermost first, and its compute unit.
 
-    Raises
-    ------
-    InputError
-        If names repeat, no memory comes first, or a number is out of range.
+    Raises an `InputError` if names repeat, no memory comes first, or a number is out of range.
     """
 
     name: str

@@ -39,10 +39,7 @@ MOST_VALUES = 10_000
 def read_bandwidth(text: str | float, clock_mhz: float, where: str = "bandwidth") -> float:
     """Return the bytes a cycle of ``16GB/s`` or, by name, ``16B/cycle``.
 
-    Raises
-    ------
-    InputError
-        If it has no unit or an unknown one, or is not positive and finite.
+    Raises an `InputError` if it has no unit or an unknown one, or is not positive and finite.
     """
     match = _FIGURE.fullmatch(str(text))
     mend = "For example 16GB/s; 16B/cycle where bytes a cycle are meant"
@@ -62,10 +59,7 @@ def changed(machine: Accelerator, changes: Iterable[str]) -> Accelerator:
 
     Energy, area and leakage follow as `with_numbers` says.
 
-    Raises
-    ------
-    InputError
-        If a change names no number of the machine or one twice, or a value is none of its kind.
+    Raises an `InputError` if a change names no number of the machine or one twice, or a value is none of its kind.
     """
     texts = [str(one).strip() for one in changes]
     if not texts:
@@ -113,10 +107,7 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
     Values are listed, ``8x8,16x16``, or told as first and last one and a factor or a step: ``64KB..1MB*2``,
     ``4..16+4``.
 
-    Raises
-    ------
-    InputError
-        As `changed` does, or if a value comes twice, or there are too many.
+    Raises an `InputError`, as `changed` does, or if a value comes twice, or there are too many.
     """
     name, sign, values = (part.strip() for part in text.partition("="))
     if not sign or not values:

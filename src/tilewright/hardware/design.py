@@ -65,10 +65,7 @@ class NumberRange:
 class DesignSpace:
     """Machines of one structure, or of few: which numbers vary.
 
-    Raises
-    ------
-    InputError
-        If the machine has no such number, or one is said twice.
+    Raises an `InputError` if the machine has no such number, or one is said twice.
     """
 
     accelerator: Accelerator

@@ -26,11 +26,8 @@ from tilewright.hardware.vector import VectorUnit
 def load_accelerator(source: str | Path) -> Accelerator:
     """Read an accelerator from a YAML file, or from YAML text (a text of more than one line).
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not YAML, or says something wrong. The field names file, line and path, for
-        example ``eyeriss.yaml:12 arch.levels[1].capacity_bytes``.
+    Raises an `InputError` if the file cannot be read, is not YAML, or says something wrong. The field names file, line
+    and path, for example ``eyeriss.yaml:12 arch.levels[1].capacity_bytes``.
     """
     return _document(source).accelerator()
 

@@ -28,10 +28,7 @@ def completed(machine: Accelerator, given: Mapping[Number, Any], *, areas_alone:
     machine's own lies on its curve: those that its file states stay. With ``areas_alone`` energies and leakage that
     would follow are left out: a search over machines asks for areas far more often.
 
-    Raises
-    ------
-    InputError
-        If the machine has no such number, or the technology does not know a capacity.
+    Raises an `InputError` if the machine has no such number, or the technology does not know a capacity.
     """
     found: dict[Number, Any] = dict(machine.numbers)
     known = [*found, AREA, LEAKAGE]

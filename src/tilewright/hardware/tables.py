@@ -40,10 +40,7 @@ def build_technology(table: Mapping[str, Any]) -> Technology:
     A table with a ``base`` starts from that shipped table, scaled where it says ``scale_to``: rows of ``dram`` and
     ``mac`` are added to those of the base or replace equal ones, other sections replace theirs.
 
-    Raises
-    ------
-    InputError
-        If the base is unknown or rows are missing, repeated or not positive.
+    Raises an `InputError` if the base is unknown or rows are missing, repeated or not positive.
     """
     if "base" in table:
         base, target = technology(str(table["base"])), table.get("scale_to")

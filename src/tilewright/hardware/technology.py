@@ -36,10 +36,7 @@ class Curve:
     A row is returned exactly. Outside the rows, but inside ``[low, high]``, the exponent of the nearest segment is kept
     (1, that is proportionality, where there is a single row).
 
-    Raises
-    ------
-    InputError
-        If there is no row, ``x`` repeats or decreases, or a value is not positive.
+    Raises an `InputError` if there is no row, ``x`` repeats or decreases, or a value is not positive.
     """
 
     name: str

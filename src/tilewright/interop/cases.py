@@ -120,10 +120,7 @@ class _Case(_Entry):
 def case_lines(source: Path | Iterable[bytes]) -> Iterator[tuple[str, str]]:
     """Yield ``(file:line, text)`` of each line of a file or stream that is not blank, one at a time.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a line is not UTF-8.
+    Raises an `InputError` if the file cannot be read, or a line is not UTF-8.
     """
     if isinstance(source, Path):
         try:

@@ -35,10 +35,7 @@ class Estimated:
     def access(self, capacity_bytes: float | None, word_bits: int, dram_type: str = "LPDDR4") -> AccessEnergy:
         """Return picojoules a word of a memory of this capacity (None is unlimited).
 
-        Raises
-        ------
-        InputError
-            If our tables have no figure for it.
+        Raises an `InputError` if our tables have no figure for it.
         """
         text = self.kind.lower()
         base: dict[str, Any] = {"memory": "M", "keeps": list(ROLES), "word_bits": word_bits}

@@ -32,10 +32,7 @@ class Foreign:
     def operator(self) -> Operator | None:
         """The one layer of the network, None where there is none.
 
-        Raises
-        ------
-        InputError
-            If there are several.
+        Raises an `InputError` if there are several.
         """
         nodes = self.graph.mac_nodes if self.graph else ()
         if len(nodes) > 1:
@@ -58,10 +55,7 @@ class ForeignText:
     def write(self, folder: str | Path) -> list[Path]:
         """Write the files into a folder, which is made where it is missing; return their paths.
 
-        Raises
-        ------
-        InputError
-            If that cannot be done.
+        Raises an `InputError` if that cannot be done.
         """
         place = Path(folder)
         try:
@@ -149,10 +143,7 @@ def format_of(path: str | Path, part: Part | None = None) -> Format | None:
 def read_one(paths: Sequence[Path], what: str, load: Callable[[Path], Graph]) -> Foreign:
     """Read the one network file, with notes of what is approximated and what is not modelled of it.
 
-    Raises
-    ------
-    InputError
-        If there is not one file, or as ``load``.
+    Raises an `InputError` if there is not one file, or as ``load``.
     """
     if len(paths) != 1:
         raise InputError("FILE", f"must be one {what}", ", ".join(map(str, paths)))

@@ -19,10 +19,7 @@ _LARGEST = 2**31 - 1
 def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read one list as a network whose layers do not wait for one another.
 
-    Raises
-    ------
-    InputError
-        With file, line and column, where something is wrong.
+    Raises an `InputError` with file, line and column, where something is wrong.
     """
     refuse_sizes(bind, "MAGMA's job lists")
     if len(paths) != 1:

@@ -320,10 +320,7 @@ def translated(view: NodeView, translate: Translator, form: str,
 
     ``translate`` gives None where it does not know the node; ``form`` says who prescribes what the node must be like.
 
-    Raises
-    ------
-    InputError
-        If the node contradicts itself.
+    Raises an `InputError` if the node contradicts itself.
     """
     try:
         nodes = translate(view)
@@ -341,10 +338,8 @@ def translated(view: NodeView, translate: Translator, form: str,
 def check_bindings(path: str, bind: Mapping[str, int | str], dynamic: Sequence[str]) -> dict[str, int]:
     """Return sizes as they are; refuse those that do not fit the dynamic dimensions of a file.
 
-    Raises
-    ------
-    InputError
-        If a size is no positive integer, a dimension is not bound, or ``bind`` names one that the file does not have.
+    Raises an `InputError` if a size is no positive integer, a dimension is not bound, or ``bind`` names one that the
+    file does not have.
     """
     sizes: dict[str, int] = {}
     for name, size in bind.items():

@@ -156,10 +156,7 @@ class Node:
 def whole_section(text: str, label: str, notes: Notes) -> Section:
     """Return a YAML text, all of it, as a section without a name; the last of equal keys counts, as in PyYAML.
 
-    Raises
-    ------
-    InputError
-        If it is no YAML, too large, or neither fields nor a list.
+    Raises an `InputError` if it is no YAML, too large, or neither fields nor a list.
     """
     document = read_yaml(text, label, "last")
     if not isinstance(document, CommentedMap | CommentedSeq):
@@ -172,10 +169,8 @@ def whole_section(text: str, label: str, notes: Notes) -> Section:
 def whole_document(label: str, texts: Rendered, sections: Sequence[str]) -> tuple[CommentedMap, dict[int, str]]:
     """Return the tree of a file with those of the files it includes in their places, and whose which parts are.
 
-    Raises
-    ------
-    InputError
-        If something is no YAML, or too large, or the file has no fields, of which ``sections`` are known.
+    Raises an `InputError` if something is no YAML, or too large, or the file has no fields, of which ``sections`` are
+    known.
     """
     trees = {name: read_yaml(part[1], part[0], "lines") for name, part in texts.texts.items()}
     document, origins = read_yaml(texts.text, label, "lines"), {}

@@ -29,11 +29,8 @@ class Rendered:
 def rendered(path: Path, variables: Mapping[str, str | int], folders: Iterable[Path]) -> Rendered:
     """Return the text of a file, which may include what stands in ``folders``.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, includes itself or anything elsewhere, is no template of the functions that Timeloop's
-        front end has, or takes more time or memory than any that is meant.
+    Raises an `InputError` if it cannot be read, includes itself or anything elsewhere, is no template of the functions
+    that Timeloop's front end has, or takes more time or memory than any that is meant.
     """
     text = read_text(path)
     if "{{" not in text and "{%" not in text:

@@ -89,10 +89,7 @@ class Classifier:
     def probabilities(self, numbers: Whole) -> Floats:
         """Return ``(n, c)``: how likely each class is, for rows of numbers ``(n, t)``, on one thread.
 
-        Raises
-        ------
-        InputError
-            If a number is beyond its table.
+        Raises an `InputError` if a number is beyond its table.
         """
         checked(numbers, np.array([len(table) for table in self.tables]))
         with one_thread(), torch.no_grad():
@@ -137,10 +134,7 @@ def train_classifier(fresh: Classifier, numbers: Whole, classes: Whole, options:
                      watch: TrainingWatch | None = None) -> TrainedClassifier:
     """Train on rows ``(n, t)`` and their classes ``(n)`` by cross-entropy, then measure its reliability.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than two rows, or a checkpoint is of another training.
+    Raises an `InputError` if there are fewer than two rows, or a checkpoint is of another training.
     """
     if len(numbers) < 2:
         raise InputError("samples", "must be at least 2, to train on some and test on others", len(numbers))

@@ -101,10 +101,7 @@ class EpochRun(Protocol):
 class TrainingWatch:
     """How training is conducted; the network does not depend on it.
 
-    Raises
-    ------
-    InputError
-        If there is no such device.
+    Raises an `InputError` if there is no such device.
     """
 
     progress: Callable[[Epoch], None] | None = None

@@ -29,10 +29,7 @@ def read_arrays(path: Path, kind: str, field: str, verb: str) -> tuple[Arrays, d
 
     ``field`` is what the file was given as, ``verb`` the one of the command line that writes such files.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, or it holds something else.
+    Raises an `InputError` if there is no such file, or it holds something else.
     """
     rule = f"must be a file that {verb} wrote"
     try:
@@ -57,10 +54,7 @@ def write_state(path: Path, kind: str, mark: str, state: Mapping[str, Any]) -> N
 def read_state(path: Path, kind: str, mark: str) -> dict[str, Any] | None:
     """Return what `write_state` kept; None if there is no such file.
 
-    Raises
-    ------
-    InputError
-        If it holds something else, or another training.
+    Raises an `InputError` if it holds something else, or another training.
     """
     if not path.exists():
         return None

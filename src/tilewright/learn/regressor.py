@@ -121,10 +121,7 @@ def save_regressor(path: Path, regressor: Regressor, about: Mapping[str, Any]) -
 def load_regressor(path: Path) -> tuple[Regressor, dict[str, Any]]:
     """Return the network in a file, and what is said about it. Code in the file is not run.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, or it holds something else.
+    Raises an `InputError` if there is no such file, or it holds something else.
     """
     arrays, about = read_arrays(path, _KIND, "surrogate", "train-surrogate")
     return Regressor.from_arrays(arrays), about

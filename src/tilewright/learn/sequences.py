@@ -151,10 +151,7 @@ class SequenceModel:
         ``states`` ``(t, f)`` has the figures of all steps that are fixed, and all figures of those so far; ``actions``
         are those so far.
 
-        Raises
-        ------
-        InputError
-            If there are more steps, or other figures, than the model knows.
+        Raises an `InputError` if there are more steps, or other figures, than the model knows.
         """
         if states.shape[0] > self.longest or states.shape[1] != len(self.seen.mean):
             raise InputError("model", f"must know episodes of {states.shape[0]} steps of {states.shape[1]} figures",
@@ -200,10 +197,7 @@ def train_sequences(episodes: Episodes, options: SequenceOptions, *, begin: Sequ
     ``told`` is given each step's number and loss, and says whether to go on. Same seed, same model, on any number of
     threads.
 
-    Raises
-    ------
-    InputError
-        If there are no demonstrations, figures are not finite, or ``begin`` knows others.
+    Raises an `InputError` if there are no demonstrations, figures are not finite, or ``begin`` knows others.
     """
     if not len(episodes.actions):
         raise InputError("demonstrations", "must be at least 1", 0)

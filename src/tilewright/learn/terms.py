@@ -71,10 +71,7 @@ class TermNetwork:
     def probabilities(self, numbers: Whole) -> Floats:
         """Return ``(n, c)``: how likely each class is, for rows of numbers ``(n, 3)``, on one thread.
 
-        Raises
-        ------
-        InputError
-            If a number is beyond its table.
+        Raises an `InputError` if a number is beyond its table.
         """
         checked(numbers, np.full(AXES, len(self.figures)))
         with one_thread(), torch.no_grad():
@@ -109,10 +106,7 @@ def train_terms(figures: Amounts, numbers: Whole, amounts: Amounts, options: Tra
     An epoch is a start from fresh weights for each class that is not learnt yet; there are no more than asked for. Its
     losses are means over classes of squared relative deviations.
 
-    Raises
-    ------
-    InputError
-        If a checkpoint is of another training.
+    Raises an `InputError` if a checkpoint is of another training.
     """
     order = np.random.default_rng(options.seed).permutation(len(numbers))
     held, learnt = np.split(order, [max(1, int(len(order) * options.held_out))])

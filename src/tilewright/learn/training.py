@@ -37,10 +37,7 @@ def train(  # noqa: PLR0913  (keywords of the one entry point)
 
     The network kept is that of the epoch with the least held-out loss. ``stop`` ends training after the present epoch.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than two rows, or a value is not finite.
+    Raises an `InputError` if there are fewer than two rows, or a value is not finite.
     """
     if len(features) < 2:
         raise InputError("samples", "must be at least 2, to train on some and test on others", len(features))

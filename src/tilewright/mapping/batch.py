@@ -105,11 +105,9 @@ class MappingBatch:
 
         Loops that run once take no slot. Spatial loops over different dimensions commute, so their order is not kept.
 
-        Raises
-        ------
-        InputError
-            If there are no mappings, they keep different tensors, or one has no encoding: levels or dimensions that are
-            not the accelerator's and the operator's, steps that grow or do not end at 1, loops without a place.
+        Raises an `InputError` if there are no mappings, they keep different tensors, or one has no encoding: levels or
+        dimensions that are not the accelerator's and the operator's, steps that grow or do not end at 1, loops without
+        a place.
         """
         keeps = _common_keeps(mappings, operator, accelerator)
         places = [_places(f"mappings[{b}]", mapping, operator, accelerator) for b, mapping in enumerate(mappings)]

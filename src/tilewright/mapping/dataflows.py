@@ -96,10 +96,7 @@ def dataflow(name: str | Dataflow, operator: Operator, accelerator: Accelerator)
     It is legal wherever a mapping can be: arrays are filled with imperfect steps where sizes do not divide; where tiles
     as wide as the arrays do not fit, fewer lanes are used; a memory too small for one word of a tensor lets it pass.
 
-    Raises
-    ------
-    InputError
-        If the name is unknown, or the outermost memory cannot hold the tensors.
+    Raises an `InputError` if the name is unknown, or the outermost memory cannot hold the tensors.
     """
     flow = name if isinstance(name, Dataflow) else DATAFLOWS.get(name)
     return _Generator(flow, operator, accelerator).mapping()
@@ -139,10 +136,7 @@ def _positions(ordered: list[str], slides: set[str]) -> tuple[list[str], list[st
 def holdable(operator: Operator, accelerator: Accelerator) -> dict[str, tuple[Tensor, ...]]:
     """Return, by memory, the tensors that it can keep and has room for: all at the outermost, else a word of each.
 
-    Raises
-    ------
-    InputError
-        If the outermost memory cannot hold the tensors whole.
+    Raises an `InputError` if the outermost memory cannot hold the tensors whole.
     """
     found: dict[str, tuple[Tensor, ...]] = {}
     for index, memory in enumerate(accelerator.memories):

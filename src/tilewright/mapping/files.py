@@ -84,11 +84,8 @@ def load_mapping(source: str | Path, operator: Operator, accelerator: Accelerato
 
     Names must be known and numbers be positive integers; whether the mapping is legal, `violations` tells.
 
-    Raises
-    ------
-    InputError
-        With file and line: broken YAML, unknown or repeated fields, levels, dimensions or tensors, levels out of order,
-        numbers that are none, counts that no step gives, dimensions of another operator.
+    Raises an `InputError` with file and line: broken YAML, unknown or repeated fields, levels, dimensions or tensors,
+    levels out of order, numbers that are none, counts that no step gives, dimensions of another operator.
     """
     name, text = _read(source)
     reader = _Reader(name, operator, accelerator)

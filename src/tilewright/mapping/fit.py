@@ -19,10 +19,7 @@ Extents = dict[str, int]
 def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int | Fraction:
     """Return the bits of one word of ``tensor``, of outputs of a final one: its own, or else the accelerator's.
 
-    Raises
-    ------
-    InputError
-        If neither says.
+    Raises an `InputError` if neither says.
     """
     if tensor.word_bits is not None:
         return _exact(tensor.word_bits)
@@ -98,10 +95,7 @@ def home_of(tensor: str, keeps: Sequence[Collection[str]]) -> int | None:
 def check_homes(operator: Operator, accelerator: Accelerator, keeps: Sequence[Collection[str]]) -> None:
     """Check that every tensor has a home, and the output one where its sums meet (counting rule 8).
 
-    Raises
-    ------
-    InputError
-        If a tensor is kept nowhere, or the output's home is an array of memories.
+    Raises an `InputError` if a tensor is kept nowhere, or the output's home is an array of memories.
     """
     for tensor in operator.tensors:
         home = home_of(tensor.name, keeps)

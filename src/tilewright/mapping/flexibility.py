@@ -107,10 +107,7 @@ def flexion(operator: Operator, accelerator: Accelerator, axes: str = AXES, rule
     Estimates, with their standard error, stand for the tiles of buffers and workloads with millions of them; ``seed``
     is that of their draws.
 
-    Raises
-    ------
-    InputError
-        If the machine states no flexibility, or an axis is unknown.
+    Raises an `InputError` if the machine states no flexibility, or an axis is unknown.
 
     Example
     -------

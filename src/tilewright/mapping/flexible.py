@@ -29,10 +29,7 @@ def flexible_spaces(operator: Operator, accelerator: Accelerator, tiling: Tiling
     the machine does not speak of (the batch) are tiled by 1 where its tiles are fixed, loop outside all others where
     its orders are listed, and are never spread unless any dimension may be.
 
-    Raises
-    ------
-    InputError
-        If the machine speaks of dimensions that the operator has no counterpart of.
+    Raises an `InputError` if the machine speaks of dimensions that the operator has no counterpart of.
 
     Example
     -------
@@ -66,10 +63,7 @@ def flexible_spaces(operator: Operator, accelerator: Accelerator, tiling: Tiling
 def flexible_within(space: MapSpace) -> tuple[MapSpace, ...]:
     """Return what of ``space`` its accelerator's stated flexibility allows; ``space`` alone where it states none.
 
-    Raises
-    ------
-    InputError
-        If the two contradict each other in every member.
+    Raises an `InputError` if the two contradict each other in every member.
     """
     if space.accelerator.flexibility is None:
         return (space,)
@@ -123,10 +117,7 @@ def stand_ins(operator: Operator, flexibility: Flexibility) -> dict[str, str | N
     S windows. Where nothing is summed over channels, groups take the place of C: a depthwise layer has K = 1, as in the
     paper's tables.
 
-    Raises
-    ------
-    InputError
-        If the operator has no such dimensions, and the machine is not for convolutions.
+    Raises an `InputError` if the operator has no such dimensions, and the machine is not for convolutions.
     """
     dims, sizes = flexibility.dimensions, operator.sizes
     if set(dims) <= set(sizes):

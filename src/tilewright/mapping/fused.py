@@ -29,10 +29,7 @@ class FusedGroup:
     A vector operator is an `Operator` too, of one of the kinds of vector work: its dimensions and tensors say which
     words it needs for which, its attribute ``operations`` how many scalar operations it has.
 
-    Raises
-    ------
-    InputError
-        If names repeat, or a link names what there is not, or runs backwards (a cycle).
+    Raises an `InputError` if names repeat, or a link names what there is not, or runs backwards (a cycle).
     """
 
     operators: tuple[Operator, ...]

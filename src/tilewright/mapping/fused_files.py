@@ -114,10 +114,8 @@ def load_fused(source: str | Path, accelerator: Accelerator) -> tuple[FusedMappi
 
     What operators there are, `FusedTree` tells, and whether a mapping is legal, `fused_violations`.
 
-    Raises
-    ------
-    InputError
-        With file and line: broken YAML, unknown fields, levels of another machine, numbers that are none.
+    Raises an `InputError` with file and line: broken YAML, unknown fields, levels of another machine, numbers that are
+    none.
     """
     return tuple(numbered_groups(source, accelerator).values())
 

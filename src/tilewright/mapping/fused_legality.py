@@ -41,10 +41,7 @@ class FusedViolation:
 def fused_violations(group: FusedGroup, accelerator: Accelerator, mapping: FusedMapping) -> tuple[FusedViolation, ...]:
     """Return all that is wrong with a fused mapping; empty if it is legal.
 
-    Raises
-    ------
-    InputError
-        If the tree is none of this group (`FusedTree`).
+    Raises an `InputError` if the tree is none of this group (`FusedTree`).
     """
     return tree_violations(FusedTree(group, mapping), accelerator)
 

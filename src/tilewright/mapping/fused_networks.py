@@ -30,11 +30,8 @@ def fused_group(graph: Graph | TensorGraph, names: Collection[str], folds: Colle
     nowhere and take nothing. Nor need vector operators be named that read one tensor alone, and are of kinds that the
     machine ``folds`` into the operator before. Steps of a recurrence are no group.
 
-    Raises
-    ------
-    InputError
-        If an operator is unknown, runs several times, or moves words alone, or it is not known which words of another
-        one it needs.
+    Raises an `InputError` if an operator is unknown, runs several times, or moves words alone, or it is not known which
+    words of another one it needs.
 
     Examples
     --------

@@ -161,11 +161,8 @@ class HeldWords:
 class FusedTree:
     """A group and its mapping together, and all that follows from them.
 
-    Raises
-    ------
-    InputError
-        If the tree has not each operator of the group once, in an order in which results come before they are read, or
-        names unknown dimensions or operators, or a step that is not positive.
+    Raises an `InputError` if the tree has not each operator of the group once, in an order in which results come before
+    they are read, or names unknown dimensions or operators, or a step that is not positive.
     """
 
     def __init__(self, group: FusedGroup, mapping: FusedMapping) -> None:

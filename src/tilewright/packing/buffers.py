@@ -21,11 +21,8 @@ MOST = 2**62
 class Buffers:
     """``n`` buffers, each of which needs ``size`` addresses from ``lower`` on until before ``upper``.
 
-    Raises
-    ------
-    InputError
-        If an id is used twice, a life ends before it begins, a size or an alignment is less than 1, gaps are not in
-        order within the life, with some of it left, or a buffer may take a place that it cannot.
+    Raises an `InputError` if an id is used twice, a life ends before it begins, a size or an alignment is less than 1,
+    gaps are not in order within the life, with some of it left, or a buffer may take a place that it cannot.
     """
 
     ids: tuple[str, ...]

@@ -23,10 +23,7 @@ def read_buffers(path: str | Path) -> Buffers:
     (``4-7 9-11``, whose ends are meant as those of lives) and ``inplace``: ids, with spaces between, of buffers whose
     place this one may take. Columns ``offset`` and ``hint`` are left alone.
 
-    Raises
-    ------
-    InputError
-        With file and line, where something is wrong.
+    Raises an `InputError` with file and line, where something is wrong.
     """
     label = Path(path).name
     try:

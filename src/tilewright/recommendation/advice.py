@@ -48,10 +48,8 @@ def advise(products: Whole, choices: Choices, model: Recommender | None = None,
            fallback: Fallback | None = None) -> tuple[Advice, ...]:
     """Return advice for products ``(p, 3)``: exact, or a model's for those within its sizes, see `Recommender.advise`.
 
-    Raises
-    ------
-    InputError
-        If a size is not positive, or too large to be counted; or energy is asked for and the power is not known.
+    Raises an `InputError` if a size is not positive, or too large to be counted; or energy is asked for and the power
+    is not known.
     """
     exact = choices.best(products)
     classes, sure = exact.classes.copy(), np.ones(len(products))

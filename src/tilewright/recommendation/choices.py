@@ -64,10 +64,7 @@ class Choices:
     def best(self, products: Whole, threads: int = 1) -> Labels:
         """Return the best configuration of products ``(p, 3)`` (m, n, k), found among all.
 
-        Raises
-        ------
-        InputError
-            If a size is not positive, or a count would need more than 61 bits.
+        Raises an `InputError` if a size is not positive, or a count would need more than 61 bits.
         """
         found = best_configurations(products, self.configurations, self.array, self.effects, threads=threads,
                                     objective=self.objective, ties=self.ties)
@@ -109,10 +106,7 @@ class Choices:
     def all_energies(self, products: Whole, classes: Sequence[int]) -> NDArray[np.float64]:
         """Return ``(p, c)``: picojoules of all products on each of some configurations.
 
-        Raises
-        ------
-        InputError
-            If the power of the array is not known, or contradicts its units and banks.
+        Raises an `InputError` if the power of the array is not known, or contradicts its units and banks.
         """
         chosen = tuple(self.configurations[each] for each in classes)
         parts = [partitioned_energy(partitioned_counts(
@@ -153,10 +147,7 @@ class Choices:
     def mark(self) -> str:
         """A hash of array, space, effects and tie rule: classes of other choices mean something else.
 
-        Raises
-        ------
-        InputError
-            If the objective is not latency: nothing is learnt by others.
+        Raises an `InputError` if the objective is not latency: nothing is learnt by others.
         """
         if self.objective != "latency":
             raise InputError("objective", "must be latency where configurations are learnt", self.objective,

@@ -137,10 +137,7 @@ def label(choices: Choices, drawn: Drawn, keep: Path | None = None,
 
     ``keep`` is a folder of pieces that are done: labelling that was stopped goes on there, and ends the same.
 
-    Raises
-    ------
-    InputError
-        If the sampler is unknown, a number is wrong, or the folder is of other labels.
+    Raises an `InputError` if the sampler is unknown, a number is wrong, or the folder is of other labels.
     """
     draw, count, about = SAMPLERS.get(drawn.sampler), drawn.samples, drawn.about(choices)
     if count < 1:

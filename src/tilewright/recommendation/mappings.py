@@ -28,10 +28,7 @@ def first_guess(spaces: Sequence[MapSpace] | KeptSets, sources: Sequence[Source]
 
     Where memories may keep less than they can, a guess keeps what its source does.
 
-    Raises
-    ------
-    InputError
-        If there is no source.
+    Raises an `InputError` if there is no source.
     """
     if not sources:
         raise InputError("sources", "must be one or more")

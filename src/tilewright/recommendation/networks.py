@@ -116,10 +116,7 @@ class Recommender:
         With one, no advice takes longer than the best by more than the share it admits. It is sure of what takes no
         longer than `Choices.least`, and else as sure as the network is that the best is among the guesses.
 
-        Raises
-        ------
-        InputError
-            If a size is beyond those that it learnt from.
+        Raises an `InputError` if a size is beyond those that it learnt from.
         """
         if len(products) and (products.max() > LARGEST or products.min() < 1):
             raise InputError("product", f"must have sizes from 1 to {LARGEST:,} for a model to answer",
@@ -164,10 +161,8 @@ class Recommender:
 def load_recommender(path: Path, choices: Choices) -> Recommender:
     """Return the recommender in a file.
 
-    Raises
-    ------
-    InputError
-        If PyTorch is missing, there is no such file, or it is of another array, space or other rules.
+    Raises an `InputError` if PyTorch is missing, there is no such file, or it is of another array, space or other
+    rules.
     """
     require_extra("learn", "model", "PyTorch")
     from tilewright.learn import load_classifier  # noqa: PLC0415  (PyTorch loads late)
@@ -201,10 +196,7 @@ def train_recommender(choices: Choices, known: LabelledProducts, network: str, o
                       watch: "TrainingWatch | None" = None) -> TrainedRecommender:
     """Train a network on labelled products.
 
-    Raises
-    ------
-    InputError
-        If PyTorch is missing, the network is unknown, or labels are of other choices.
+    Raises an `InputError` if PyTorch is missing, the network is unknown, or labels are of other choices.
     """
     require_extra("learn", "train-recommender", "PyTorch")
     from tilewright.learn import (  # noqa: PLC0415  (PyTorch loads late)

@@ -67,10 +67,7 @@ def nests_of(runs: Sequence[RunRecord]) -> dict[str, object]:
 def write_page(record: RunRecord, path: str | os.PathLike[str]) -> Path:
     """Write the page of a run to ``path`` and return it.
 
-    Raises
-    ------
-    InputError
-        If the place cannot be written.
+    Raises an `InputError` if the place cannot be written.
     """
     return write_whole(Path(path), render_page(record))
 

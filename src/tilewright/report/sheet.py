@@ -65,10 +65,7 @@ def _head(title: str, facts: Iterable[str], console: Console) -> None:
 def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
     """Write the page to ``path`` and return it.
 
-    Raises
-    ------
-    InputError
-        If the place cannot be written.
+    Raises an `InputError` if the place cannot be written.
     """
     plots = [*sheet.plots, *(plot for group in sheet.folded.values() for plot in group)]
     from tilewright.report.page import nests_of  # noqa: PLC0415  (Jinja loads late)

@@ -26,10 +26,7 @@ def mark(name: str) -> str:
 def write_page(page: Path, folder: Path) -> list[str]:
     """Put the outcomes kept in a folder into the marked places of a page; return the names of the studies written.
 
-    Raises
-    ------
-    InputError
-        If the page cannot be read, or nothing that it has a place for was kept.
+    Raises an `InputError` if the page cannot be read, or nothing that it has a place for was kept.
     """
     try:
         text = page.read_text(encoding="utf-8")

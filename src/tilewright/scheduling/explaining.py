@@ -41,10 +41,7 @@ class Explained:
 def explained(record: ScheduleRecord, number: int) -> Explained:
     """Return what the plan would take with one job elsewhere: on every core, and with every mapping of its own one.
 
-    Raises
-    ------
-    InputError
-        If there is no such job.
+    Raises an `InputError` if there is no such job.
     """
     group, place = record.place(number)
     problem, plan = record.problem(group), record.genomes(group)

@@ -71,10 +71,7 @@ def task_groups(task: str, groups: int = 1, seed: int = 0, size: int = GROUP, sy
     Of a mix, the task is drawn before that. Same seed, same groups; the first ones do not depend on how many there are.
     Where there is a ``system``, jobs do the vector work besides that belongs to their layers (`vector_shares`).
 
-    Raises
-    ------
-    InputError
-        If the task is unknown, or a number is not positive or too large.
+    Raises an `InputError` if the task is unknown, or a number is not positive or too large.
     """
     if task not in task_names():
         raise unknown_name("task", task, list(task_names()))
@@ -115,10 +112,7 @@ def network_jobs(graphs: Sequence[tuple[Graph, int]], *, keep_order: bool = Fals
     ``deadline`` are cycles by the network's name; a network that keeps its order must have ended by its deadline, and
     else each of its jobs. Where there is a ``system``, jobs do the vector work besides that belongs to their layers.
 
-    Raises
-    ------
-    InputError
-        If there are no jobs or too many, or a time is of no network.
+    Raises an `InputError` if there are no jobs or too many, or a time is of no network.
     """
     names = [graph.name for graph, _ in graphs]
     for what, times in (("arrival", release or {}), ("deadline", deadline or {})):
@@ -156,10 +150,7 @@ def _run_of(graph: Graph, label: str, first: int | None, release: float, deadlin
 def read_time(text: str | float, clock_mhz: float, where: str) -> float:
     """Return the cycles of ``5ms``, ``300us`` or ``1000cycles``.
 
-    Raises
-    ------
-    InputError
-        If it is no time with a unit, or not finite.
+    Raises an `InputError` if it is no time with a unit, or not finite.
     """
     match = _TIME.fullmatch(str(text))
     found = inf if match is None else float(match[1]) * (_SECONDS[match[2]] * clock_mhz * 1e6
@@ -172,10 +163,8 @@ def read_time(text: str | float, clock_mhz: float, where: str) -> float:
 def chopped(jobs: Sequence[LayerJob], size: int | None) -> tuple[tuple[LayerJob, ...], ...]:
     """Return jobs in groups of at most ``size``, one after the other; where None, as one group.
 
-    Raises
-    ------
-    InputError
-        If the size is not positive, or a job would wait for one of another group, which ends before it begins anyway.
+    Raises an `InputError` if the size is not positive, or a job would wait for one of another group, which ends before
+    it begins anyway.
     """
     if size is None:
         return (tuple(jobs),)

@@ -37,10 +37,7 @@ def adopted(problem: ScheduleProblem, known: KnownPlan, seed: int = 0) -> PlanGe
     the others some jobs do as another one of those that are near, and a few genes are random. As the jobs are not quite
     the same, some cores then have too much to do; where the makespan is to be least, they give jobs to others.
 
-    Raises
-    ------
-    InputError
-        If the plan is of another number of cores.
+    Raises an `InputError` if the plan is of another number of cores.
     """
     mine, rng = _profiles(problem), np.random.default_rng(seed)
     if known.profiles.shape[1] != mine.shape[1]:

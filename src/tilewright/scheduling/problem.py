@@ -24,10 +24,8 @@ SCHEDULE_OBJECTIVES = ("makespan", "energy", "slowdown", "edp", "deadlines")
 class AnalysisTable:
     """The job analysis table (Kao 2022, 7.1.4), with a front of mappings where the text has one.
 
-    Raises
-    ------
-    InputError
-        If shapes do not agree, or cycles within ``count`` are not positive, bytes or energies negative or infinite.
+    Raises an `InputError` if shapes do not agree, or cycles within ``count`` are not positive, bytes or energies
+    negative or infinite.
     """
 
     cycles: Floats
@@ -135,10 +133,8 @@ class ScheduleProblem:
     before it on its core and all its predecessors have ended, and not before its release: until then its core waits. A
     job counts as no earlier than its predecessors, whatever its priority, so that every plan comes to an end.
 
-    Raises
-    ------
-    InputError
-        If names are unknown, shapes do not agree, there is no bandwidth, a job fits no core, or orders form a circle.
+    Raises an `InputError` if names are unknown, shapes do not agree, there is no bandwidth, a job fits no core, or
+    orders form a circle.
     """
 
     table: AnalysisTable

@@ -184,10 +184,7 @@ class ScheduleRecord:
     def place(self, number: int) -> tuple[int, int]:
         """Return the group of a job, and its place there.
 
-        Raises
-        ------
-        InputError
-            If there is no such job.
+        Raises an `InputError` if there is no such job.
         """
         if not 0 <= number < len(self.jobs):
             raise InputError("explain", f"must be the number of a job, from 0 to {len(self.jobs) - 1}", number)
@@ -227,10 +224,7 @@ class ScheduleRecord:
 def read_schedule(text: str, label: str) -> ScheduleRecord:
     """Return the schedule that `ScheduleRecord.plain` told, from JSON.
 
-    Raises
-    ------
-    InputError
-        If the text is none, or something in it is wrong.
+    Raises an `InputError` if the text is none, or something in it is wrong.
     """
     return read_record(ScheduleRecord, FORMAT, text, label)
 

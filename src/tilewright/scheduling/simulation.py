@@ -37,10 +37,8 @@ def simulate(problem: ScheduleProblem, plans: PlanGenomes, threads: int = 1) -> 
     after whose start the longest chain of cycles is left: its own and those that must follow, on its core or by
     precedence, each at full speed (of equal ones that on the first core). A job without bytes runs at full speed.
 
-    Raises
-    ------
-    InputError
-        If the plans are not of the problem's jobs, cores and mappings, or a priority is not a number.
+    Raises an `InputError` if the plans are not of the problem's jobs, cores and mappings, or a priority is not a
+    number.
     """
     from tilewright.scheduling.kernels import FIGURES, run_plans  # noqa: PLC0415  (Numba loads late)
 

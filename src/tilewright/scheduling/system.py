@@ -88,10 +88,7 @@ def system_names() -> tuple[str, ...]:
 def load_system(source: str | Path | System) -> System:
     """Return the system of this name, or in this file or YAML text; a system is returned as it is.
 
-    Raises
-    ------
-    InputError
-        If there is none, or it says something wrong.
+    Raises an `InputError` if there is none, or it says something wrong.
     """
     if isinstance(source, System):
         return source
@@ -106,10 +103,7 @@ def load_system(source: str | Path | System) -> System:
 def system_text(name: str) -> str:
     """Return the file of a system that is known, to begin one of your own.
 
-    Raises
-    ------
-    InputError
-        If there is none.
+    Raises an `InputError` if there is none.
     """
     if name not in system_names():
         raise unknown_name("system", name, list(system_names()))

@@ -77,10 +77,7 @@ class BlackBox:
     def __call__(self, task: Task) -> "VectorMapper":
         """Return a mapper for a task.
 
-        Raises
-        ------
-        InputError
-            If its extra is not installed, or an option is wrong.
+        Raises an `InputError` if its extra is not installed, or an option is wrong.
         """
         options = read_options(self.options_type, task.options, self.name)
         require_extra(self.extra, "mapper", self.name)
@@ -92,10 +89,7 @@ class PointSearch(Resumable):
 
     As libraries keep their states in many ways, a search is taken up by telling a new optimiser all losses again.
 
-    Raises
-    ------
-    InputError
-        If the optimiser's extra is not installed, or an option is wrong.
+    Raises an `InputError` if the optimiser's extra is not installed, or an option is wrong.
     """
 
     changing = ("told",)

@@ -108,10 +108,7 @@ def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
 def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
     """Return the state in ``path``, None if there is no such file.
 
-    Raises
-    ------
-    InputError
-        If the file is damaged or belongs to another search.
+    Raises an `InputError` if the file is damaged or belongs to another search.
     """
     if not path.exists():
         return None

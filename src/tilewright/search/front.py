@@ -54,10 +54,7 @@ class Front:
 def read_front(text: str | Iterable[str] | None) -> tuple[str, ...]:
     """Return the metrics of a front, given as names or as ``latency,energy``; none asks for no front.
 
-    Raises
-    ------
-    InputError
-        If there is but one metric, or one is unknown or given twice.
+    Raises an `InputError` if there is but one metric, or one is unknown or given twice.
     """
     if not text:
         return ()
@@ -100,10 +97,7 @@ def first_of_front(values: NDArray[np.float64]) -> NDArray[np.intp]:
 class Archive(Resumable):
     """The front of what was scored so far, in the layout of one space.
 
-    Raises
-    ------
-    InputError
-        If a metric needs the area of a machine whose area is unknown.
+    Raises an `InputError` if a metric needs the area of a machine whose area is unknown.
     """
 
     changing = "values", "batch", "thinned"

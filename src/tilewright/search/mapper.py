@@ -110,10 +110,7 @@ Positive = Annotated[float, Limits(gt=0)]
 class MapperOptions:
     """Options of a mapper: fields with defaults; beside their types, limits and what is said of them. These are none.
 
-    Raises
-    ------
-    InputError
-        If a value is not within its limits.
+    Raises an `InputError` if a value is not within its limits.
     """
 
     def __post_init__(self) -> None:
@@ -140,11 +137,8 @@ O = TypeVar("O")  # noqa: E741
 def read_options(kind: type[O], given: Options, mapper: str) -> O:
     """Build the options record ``kind`` of a mapper from names and values.
 
-    Raises
-    ------
-    InputError
-        If a name is unknown, a value has another type than the default, a number is not finite, or a whole number
-        needs room that no machine has.
+    Raises an `InputError` if a name is unknown, a value has another type than the default, a number is not finite, or a
+    whole number needs room that no machine has.
     """
     known = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
     chosen: dict[str, object] = {}

@@ -136,10 +136,7 @@ class Objective:
     def parse(cls, text: "str | Objective", constraints: Iterable[str | Constraint] = ()) -> "Objective":
         """Read ``edp`` or ``0.5*latency + 0.5*energy``, and constraints such as ``latency<=1e6``.
 
-        Raises
-        ------
-        InputError
-            If a metric is unknown, a weight is no positive number, or a constraint cannot be read.
+        Raises an `InputError` if a metric is unknown, a weight is no positive number, or a constraint cannot be read.
         """
         limits = tuple(c if isinstance(c, Constraint) else Constraint.parse(c) for c in constraints)
         if isinstance(text, Objective):
@@ -149,10 +146,7 @@ class Objective:
     def over(self, densities: Densities | None) -> "Objective":
         """Return the objective summed over these densities (see `Sweep.parse`), or as it is where there are none.
 
-        Raises
-        ------
-        InputError
-            If a density or weight is out of range.
+        Raises an `InputError` if a density or weight is out of range.
         """
         if densities is None:
             return self

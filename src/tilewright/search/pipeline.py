@@ -135,10 +135,7 @@ class PipelineResult:
 class Pace:
     """How fast a pipeline must be, at most one of these.
 
-    Raises
-    ------
-    InputError
-        If several are given, or one is not positive.
+    Raises an `InputError` if several are given, or one is not positive.
     """
 
     latency_limit: float | None = None

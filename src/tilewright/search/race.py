@@ -57,11 +57,8 @@ def search_spaces(  # noqa: PLR0913  (keywords of the one entry point)
 
     Each member begins from ``start``, mended as its space asks. The ``front`` is that of all together.
 
-    Raises
-    ------
-    InputError
-        If there is no space, or spaces of different operators, or there are fewer samples than spaces, or a checkpoint
-        is asked for of more than one (but for kept sets).
+    Raises an `InputError` if there is no space, or spaces of different operators, or there are fewer samples than
+    spaces, or a checkpoint is asked for of more than one (but for kept sets).
     """
     if not isinstance(spaces, KeptSets) and (not spaces or any(one.operator != spaces[0].operator for one in spaces)):
         raise InputError("spaces", "must be one or more of one operator", len(spaces))
@@ -83,10 +80,8 @@ def racing(spaces: Sequence[MapSpace] | KeptSets, request: Request, watch: Watch
     by member; else a few race: that of the mapping to begin from, if any, those of the least bounds, and that in which
     memories keep what they can. None of them gets a sample whose bound is not below the best score.
 
-    Raises
-    ------
-    InputError
-        If there are fewer samples than spaces, or a checkpoint is asked for of several that are no kept sets.
+    Raises an `InputError` if there are fewer samples than spaces, or a checkpoint is asked for of several that are no
+    kept sets.
     """
     rules = (_Rules.of_kept(spaces, request) if isinstance(spaces, KeptSets) else
              _Rules.of_spaces(spaces, request, watch))

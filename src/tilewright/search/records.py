@@ -24,10 +24,7 @@ class Budget:
 
     Only a budget of samples gives the same result every time.
 
-    Raises
-    ------
-    InputError
-        If there is neither, or one is not positive.
+    Raises an `InputError` if there is neither, or one is not positive.
     """
 
     samples: int | None = None

@@ -76,10 +76,7 @@ class Start:
         the inner loops; ``ways`` says how many of these are made. A loop that a dimension did not have before stands
         innermost, or outermost. What the space does not allow, or does not fit, is then mended.
 
-        Raises
-        ------
-        InputError
-            If there are none, or their levels are not those of the accelerator.
+        Raises an `InputError` if there are none, or their levels are not those of the accelerator.
         """
         if not self.sources:
             raise InputError("start", "must hold at least one mapping")
@@ -97,10 +94,7 @@ class Start:
 def start_batch(start: "Start | MappingBatch | None", space: MapSpace) -> MappingBatch | None:
     """Return what to begin a search of ``space`` from.
 
-    Raises
-    ------
-    InputError
-        If it is neither, or a batch is of another layout, empty, or too large.
+    Raises an `InputError` if it is neither, or a batch is of another layout, empty, or too large.
     """
     if start is None or isinstance(start, Start):
         return None if start is None else start.batch(space)

@@ -193,10 +193,7 @@ def draw_samples(  # noqa: PLR0913  (what is drawn, and how)
 
     They do not depend on the ``threads``, which share the layers.
 
-    Raises
-    ------
-    InputError
-        If there are no layers, or layers of different kinds, or hardly a mapping of one fits.
+    Raises an `InputError` if there are no layers, or layers of different kinds, or hardly a mapping of one fits.
     """
     if not operators or count < len(operators):
         raise InputError("samples", f"must be at least 1 for each of the {len(operators)} layers", count)

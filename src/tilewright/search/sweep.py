@@ -47,10 +47,7 @@ class Sweep:
         Numbers, or a mapping of numbers to weights, are those of the inputs; without weights they have the paper's, or
         all the same in a geometric mean.
 
-        Raises
-        ------
-        InputError
-            If there is none, or a density or weight is out of range.
+        Raises an `InputError` if there is none, or a density or weight is out of range.
         """
         if isinstance(given, Sweep):
             return given

@@ -50,10 +50,7 @@ class VectorSpace:
 
         Each is a function of its own point alone.
 
-        Raises
-        ------
-        InputError
-            If the points have another number of numbers, or one is not a number.
+        Raises an `InputError` if the points have another number of numbers, or one is not a number.
         """
         vectors = np.asarray(vectors, dtype=np.float64)
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:

@@ -51,10 +51,7 @@ def beginnings(operators: Sequence[Operator], kind: WarmStart,
     (of equals those of nearer sizes, then the later); ``library``: ``known`` by the operator's name, and similar
     layers, whichever are less distant.
 
-    Raises
-    ------
-    InputError
-        If the kind is unknown.
+    Raises an `InputError` if the kind is unknown.
     """
     if kind not in WARM_STARTS:
         raise InputError("warm_start", f"must be one of {', '.join(WARM_STARTS)}", kind)

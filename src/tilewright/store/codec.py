@@ -46,10 +46,7 @@ def record_to_json(record: RunRecord | LayerRecord, indent: int | None = None) -
 def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
     """Return the run that ``text`` describes; records of older versions are lifted to the present one.
 
-    Raises
-    ------
-    InputError
-        If the text is not JSON, is no run record, or was written by a newer version.
+    Raises an `InputError` if the text is not JSON, is no run record, or was written by a newer version.
 
     Of a pipeline, which is two runs, it is the second one; the first where there was no second.
     """

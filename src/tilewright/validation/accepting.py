@@ -84,10 +84,7 @@ def rounded(errors: Summary) -> Summary:
 def read_accepted(path: Path = ACCEPTED) -> dict[str, dict[str, Summary]]:
     """Return the accepted errors by set and quantity.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or says something else.
+    Raises an `InputError` if the file cannot be read or says something else.
     """
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))

@@ -81,11 +81,8 @@ def convolution(name: str, **shape: Unpack[ConvolutionShape]) -> Operator:
     The input's rows are ``stride*P + dilation*R``; with ``in_size`` the output has
     ``(in + padding - dilation*(kernel - 1) - 1) // stride + 1`` positions.
 
-    Raises
-    ------
-    InputError
-        If sizes are missing, not positive or disagree, the kernel is larger than the padded input, or the groups do not
-        divide the channels.
+    Raises an `InputError` if sizes are missing, not positive or disagree, the kernel is larger than the padded input,
+    or the groups do not divide the channels.
 
     Examples
     --------
@@ -113,10 +110,7 @@ def transposed_convolution(name: str, *, output_padding: Sizes = 0, **shape: Unp
     Every input position meets every kernel position, so the multiply-accumulates are input positions times kernel,
     those that padding crops from the output included. ``out_size`` is derived and must not be given.
 
-    Raises
-    ------
-    InputError
-        As `convolution`; or if ``in_size`` is missing or the padding leaves no output.
+    Raises an `InputError`, as `convolution`; or if ``in_size`` is missing or the padding leaves no output.
     """
     if "out_size" in shape or "in_size" not in shape:
         raise InputError(f"{name}.in_size", "must be given (alone) for a transposed convolution", sorted(shape))
@@ -160,11 +154,8 @@ def einsum(expression: str, sizes: Mapping[str, int], name: str = "einsum") -> O
     and O. Without an arrow the output has the letters that occur once, in alphabetical order, as in NumPy. More than
     two operands make one nest over all letters, in which a step multiplies all of them.
 
-    Raises
-    ------
-    InputError
-        If the expression has an ellipsis, a letter twice in one term (a diagonal), an output letter that no operand
-        has, a character that is no letter, or a letter without a size.
+    Raises an `InputError` if the expression has an ellipsis, a letter twice in one term (a diagonal), an output letter
+    that no operand has, a character that is no letter, or a letter without a size.
     """
     path = f"{name}.expression"
     operands, output = _split_einsum(path, expression)

@@ -30,10 +30,7 @@ class Sparse:
 def read_density(name: str, given: Density) -> Sparse:
     """Read ``0.5``, ``even:0.5`` or ``2:4``.
 
-    Raises
-    ------
-    InputError
-        If it is none of them, or not above 0 and at most 1.
+    Raises an `InputError` if it is none of them, or not above 0 and at most 1.
     """
     field, structure, even = f"density {name}", None, False
     try:
@@ -62,10 +59,7 @@ def with_densities(operator: Operator, densities: Mapping[str, Density]) -> Oper
     >>> with_densities(matmul("m", m=4, n=4, k=4), {"weights": "2:4"}).tensor("W").density
     0.5
 
-    Raises
-    ------
-    InputError
-        If a density is out of range.
+    Raises an `InputError` if a density is out of range.
     """
     read = {name.lower(): read_density(name, given) for name, given in densities.items()}
 
@@ -81,10 +75,7 @@ def with_densities(operator: Operator, densities: Mapping[str, Density]) -> Oper
 def with_given(operator: Operator, densities: Mapping[str, Density]) -> Operator:
     """Return the operator with these densities, each of which must be of one of its tensors.
 
-    Raises
-    ------
-    InputError
-        If it has no tensor of some name.
+    Raises an `InputError` if it has no tensor of some name.
     """
     return graph_with_densities(Graph(operator.name, (MacNode(operator),), "given"), densities).mac_nodes[0].operator
 
@@ -92,10 +83,7 @@ def with_given(operator: Operator, densities: Mapping[str, Density]) -> Operator
 def graph_with_densities(graph: Graph, densities: Mapping[str, Density]) -> Graph:
     """Return the network with these densities in every layer that has such a tensor.
 
-    Raises
-    ------
-    InputError
-        If no layer has a tensor of some name.
+    Raises an `InputError` if no layer has a tensor of some name.
     """
     if not densities:
         return graph

@@ -120,10 +120,7 @@ Node: TypeAlias = MacNode | VectorOperator | DataMovement | Unmodelled
 class Graph:
     """A network: named nodes in an order in which each comes after the nodes that it reads.
 
-    Raises
-    ------
-    InputError
-        If names repeat, or a node reads one that does not come before it.
+    Raises an `InputError` if names repeat, or a node reads one that does not come before it.
     """
 
     name: str

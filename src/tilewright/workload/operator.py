@@ -91,11 +91,8 @@ class Tensor:
 class Operator:
     """A multiply-accumulate loop nest.
 
-    Raises
-    ------
-    InputError
-        If a size is not positive, an axis has more than two terms, a dimension is unknown or used twice by one tensor,
-        or there is not exactly one output.
+    Raises an `InputError` if a size is not positive, an axis has more than two terms, a dimension is unknown or used
+    twice by one tensor, or there is not exactly one output.
     """
 
     name: str

@@ -42,10 +42,7 @@ _TENSOR = {"role": str, "axes": list, "type": str, "word_bits": object, "partial
 def operators_graph(document: Mapping[str, Any], source: str = "") -> Graph:
     """Return the network of a document with ``operators``; ``source`` stands in for its source.
 
-    Raises
-    ------
-    InputError
-        If a field is missing, unknown or wrong.
+    Raises an `InputError` if a field is missing, unknown or wrong.
     """
     name = str(document.get("name", "network"))
     fields = _checked(name, document, _FILE, ("operators",))

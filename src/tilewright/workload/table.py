@@ -47,10 +47,7 @@ TABLE_FIELDS = {
 def read_table(path: str | Path, /, **options: int | str) -> Graph:
     """Read a layer table, or operators written out (`plain`), from a YAML or JSON file and return its network.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or as `table_graph` and `operators_graph`.
+    Raises an `InputError` if the file cannot be read, or as `table_graph` and `operators_graph`.
     """
     document = read_document(Path(path))
     if "operators" not in document:
@@ -73,10 +70,8 @@ def read_document(path: Path) -> dict[str, Any]:
 def table_graph(document: Mapping[str, Any], options: Mapping[str, int | str] | None = None, source: str = "") -> Graph:
     """Return the network of a layer table; ``options`` override the table's own, ``source`` stands in for its source.
 
-    Raises
-    ------
-    InputError
-        If a key, kind of layer, field or option is unknown, a value has the wrong type, or shapes disagree.
+    Raises an `InputError` if a key, kind of layer, field or option is unknown, a value has the wrong type, or shapes
+    disagree.
     """
     name = str(document.get("name", "network"))
     for key in document:
@@ -168,10 +163,7 @@ def _resolve(path: str, value: Any, options: dict[str, Any]) -> Any:
 def defaults(document: Mapping[str, Any], phase: object = None) -> dict[str, Any]:
     """Return the options of a table with their defaults, in one ``phase`` (the first where None) if it has some.
 
-    Raises
-    ------
-    InputError
-        If it has no such phase, or phases that are none.
+    Raises an `InputError` if it has no such phase, or phases that are none.
     """
     name, phases = str(document.get("name", "network")), document.get("phases")
     options = document.get("options") or {}

@@ -53,10 +53,7 @@ def read_budget(within: str | Iterable[str | Limit], table: AllocationTable,
     everywhere), or those after ``release-`` (the least of the four corner pairs, and the same share of its distance to
     the most). ``fpga-cloud``, ``fpga-edge`` and ``unlimited`` stand alone.
 
-    Raises
-    ------
-    InputError
-        If a figure or name is unknown or repeated, a unit is missing, or the limit is not positive.
+    Raises an `InputError` if a figure or name is unknown or repeated, a unit is missing, or the limit is not positive.
     """
     if within == "unlimited":
         return UNLIMITED

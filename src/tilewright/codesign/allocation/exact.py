@@ -39,10 +39,8 @@ class ExactAllocation:
 def solve(problem: AllocationProblem) -> ExactAllocation:
     """Return an allocation that none is better than.
 
-    Raises
-    ------
-    InputError
-        If limits leave no room together, there are more than two, or layers in turn have several styles for ``edp``.
+    Raises an `InputError` if limits leave no room together, there are more than two, or layers in turn have several
+    styles for ``edp``.
     """
     if problem.deployment == "sequential":
         return _sequential(problem)

@@ -31,10 +31,7 @@ ROOM = 1 + 1e-12
 class AllocationProblem:
     """Choose one cell for each layer, within a budget.
 
-    Raises
-    ------
-    InputError
-        If a name is unknown, or a limit is below the least that any choice takes; the least is told.
+    Raises an `InputError` if a name is unknown, or a limit is below the least that any choice takes; the least is told.
     """
 
     table: AllocationTable

@@ -47,10 +47,8 @@ class PipelineStages:
 
         ``choices`` are ``styles``, ``elements`` and ``filters``; those of a design space are its own, where not given.
 
-        Raises
-        ------
-        InputError
-            If there is no such layer, a style is unknown, a choice is empty, or the machine is built otherwise.
+        Raises an `InputError` if there is no such layer, a style is unknown, a choice is empty, or the machine is built
+        otherwise.
         """
         if isinstance(machine, DesignSpace):
             choices, machine = StageLevels.choices(machine) | choices, machine.accelerator
@@ -151,10 +149,7 @@ class AllocationTable:
 def allocation_table(stages: PipelineStages, threads: int = 1) -> AllocationTable:
     """Return what every cell costs: one batched call of the engine for each distinct layer and style.
 
-    Raises
-    ------
-    InputError
-        If a cell is illegal on its own machine, as with words wider than a byte.
+    Raises an `InputError` if a cell is illegal on its own machine, as with words wider than a byte.
     """
     costs: dict[tuple[object, ...], tuple[Floats, ...]] = {}
     for operator in stages.operators:

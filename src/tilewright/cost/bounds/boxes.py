@@ -23,10 +23,7 @@ def box_bounds(operator: Operator, low: HardwareBatch, high: HardwareBatch, acce
                bypass: Bypass = False, perfect: bool = False) -> BoundBatch:
     """Return what no mapping can beat on any machine between each row of ``low`` and of ``high`` (see `best_of_box`).
 
-    Raises
-    ------
-    InputError
-        As of `best_of_box` and `hardware_bounds`.
+    Raises an `InputError`, as of `best_of_box` and `hardware_bounds`.
     """
     return hardware_bounds(operator, best_of_box(low, high, accelerator), accelerator, bypass=bypass, perfect=perfect)
 
@@ -38,11 +35,8 @@ def best_of_box(low: HardwareBatch, high: HardwareBatch, accelerator: Accelerato
     ``high``. Numbers that follow (`HardwareBatch`) are taken where they are least; area too, so that what is over a
     limit on this machine is so on all.
 
-    Raises
-    ------
-    InputError
-        If the batches name other numbers or rows, one of ``low`` is above that of ``high``, or what follows from a
-        capacity does not rise with it.
+    Raises an `InputError` if the batches name other numbers or rows, one of ``low`` is above that of ``high``, or what
+    follows from a capacity does not rise with it.
     """
     if low.values.keys() != high.values.keys() or len(low) != len(high) or low.base != high.base:
         raise InputError("high", "must name the numbers of low, in as many rows, and have its base",

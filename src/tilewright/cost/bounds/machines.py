@@ -36,10 +36,7 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
     mappings whose steps all divide the extents outside them. Where zeros are made use of, bounds hold whatever memories
     keep.
 
-    Raises
-    ------
-    InputError
-        If a bandwidth is not positive.
+    Raises an `InputError` if a bandwidth is not positive.
     """
     rows = MachineRows.one(accelerator)
     return _bounded(operator, rows, keeps, bypass=bypass, perfect=perfect).first(operator, accelerator)

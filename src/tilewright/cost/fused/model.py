@@ -22,10 +22,7 @@ from tilewright.workload import Operator
 def fused_cost(group: FusedGroup, accelerator: Accelerator, mapping: FusedMapping) -> FusedCost:
     """Return what a fused group costs, exact by the counting rules; legality is not looked at.
 
-    Raises
-    ------
-    InputError
-        If the tree is none of this group (`FusedTree`), or names levels that the machine has not.
+    Raises an `InputError` if the tree is none of this group (`FusedTree`), or names levels that the machine has not.
     """
     tree = FusedTree(group, mapping)
     return joined_cost(tree, accelerator, fused_shares(tree, accelerator))

@@ -141,11 +141,8 @@ class WalkedNest:
 def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> WalkedNest:
     """Return the nest that ``mapping`` describes.
 
-    Raises
-    ------
-    InputError
-        If levels do not correspond, a dimension is unknown or not covered, a step is not positive, a tensor is kept
-        nowhere, or the output's home is an array of memories.
+    Raises an `InputError` if levels do not correspond, a dimension is unknown or not covered, a step is not positive, a
+    tensor is kept nowhere, or the output's home is an array of memories.
     """
     names = [level.name for level in accelerator.levels]
     given = [entry.level for entry in mapping.levels]

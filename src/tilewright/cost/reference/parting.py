@@ -39,10 +39,7 @@ def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     An assumption is named where dropping it from the tool's conventions, or from them without extrapolation (which
     hides how windows carry over), changes the number, or making it alone in ours does where nothing else explains it.
 
-    Raises
-    ------
-    InputError
-        If the nest is too large to be walked in full, as our rules need.
+    Raises an `InputError` if the nest is too large to be walked in full, as our rules need.
     """
     def numbers(made: Conventions) -> dict[Place, Fraction]:
         return _numbers(replay(operator, accelerator, mapping, made))

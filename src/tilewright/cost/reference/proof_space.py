@@ -56,10 +56,7 @@ class WordSums:
 class ProofSpace:
     """All mappings of an operator on a machine with perfect tiling, whatever memories keep, and what is minimised.
 
-    Raises
-    ------
-    InputError
-        If the checker does not know what the machine or the operator has: the rule says what.
+    Raises an `InputError` if the checker does not know what the machine or the operator has: the rule says what.
     """
 
     operator: Operator

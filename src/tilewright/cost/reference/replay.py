@@ -67,10 +67,7 @@ class Replay:
 def replay_size(operator: Operator, accelerator: Accelerator, mapping: Mapping, conventions: Conventions) -> int:
     """Return how many tiles (or words, where tiles are not boxes) a replay brings up.
 
-    Raises
-    ------
-    InputError
-        If they are too many.
+    Raises an `InputError` if they are too many.
     """
     nest = write_out(operator, accelerator, mapping)
     counting = _Counting(nest, conventions)
@@ -81,10 +78,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
            conventions: Conventions = TILEWRIGHT) -> Replay:
     """Count a mapping under ``conventions``; slow, for small nests (large ones where loops are extrapolated).
 
-    Raises
-    ------
-    InputError
-        If the nest is too large to be walked, or the mapping does not describe a complete nest.
+    Raises an `InputError` if the nest is too large to be walked, or the mapping does not describe a complete nest.
     """
     if held_bits(operator.output, accelerator) != tensor_bits(operator.output, accelerator):
         raise InputError(f"{operator.name}.{operator.output.name}.partial_bits", "must be as its word_bits in a replay",

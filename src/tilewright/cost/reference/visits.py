@@ -57,10 +57,7 @@ class _History:
 class BoundaryWalk:
     """The boundary of a tensor between the levels ``parent`` and ``child``.
 
-    Raises
-    ------
-    InputError
-        If there are too many words to walk.
+    Raises an `InputError` if there are too many words to walk.
     """
 
     def __init__(self, nest: WalkedNest, tensor: Tensor, parent: int, child: int, conventions: Conventions) -> None:

@@ -24,10 +24,8 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     Slow on purpose and for small nests only: it lists every word that every instance holds in every visit. It does not
     judge legality (rule 10).
 
-    Raises
-    ------
-    InputError
-        If the nest has more touches than `TOUCH_BUDGET`, or the mapping does not describe a complete nest.
+    Raises an `InputError` if the nest has more touches than `TOUCH_BUDGET`, or the mapping does not describe a complete
+    nest.
     """
     nest = write_out(operator, accelerator, mapping)
     touches = operator.macs * sum(len(nest.keepers(tensor.name)) for tensor in operator.tensors)

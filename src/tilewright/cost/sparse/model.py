@@ -413,10 +413,7 @@ def _one(value: Share) -> float:
 def cost_model(operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> DenseModel | SparseModel:
     """Return the model of a machine: sparse where it has a ``sparsity`` section, else dense.
 
-    Raises
-    ------
-    InputError
-        As of the models.
+    Raises an `InputError`, as of the models.
     """
     return (SparseModel if accelerator.sparsity is not None else DenseModel)(operator, accelerator, layout)
 

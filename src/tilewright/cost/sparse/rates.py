@@ -204,10 +204,7 @@ def _hypergeometric(words: int, few: int, count: int) -> Floats:
 def check_leaders(operator: Operator, sparsity: Sparsity) -> None:
     """Refuse leaders whose words are met more than once in one crossing, which are not counted here.
 
-    Raises
-    ------
-    InputError
-        If a dimension is in neither the tensor that is left out nor the one that decides.
+    Raises an `InputError` if a dimension is in neither the tensor that is left out nor the one that decides.
     """
     for elision in sparsity.elisions:
         for follower in operator.tensors:

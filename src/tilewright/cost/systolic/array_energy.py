@@ -48,10 +48,8 @@ class ArrayEnergy:
 def array_energy(array: ReconfigurableArray) -> ArrayEnergy:
     """Return what events take on an array.
 
-    Raises
-    ------
-    InputError
-        If its power is not known, or less than units and banks take at full use; or banks are of no known size.
+    Raises an `InputError` if its power is not known, or less than units and banks take at full use; or banks are of no
+    known size.
 
     Examples
     --------
@@ -93,10 +91,7 @@ class PartitionedEnergy:
 def partitioned_energy(counts: "PartitionedCounts", array: ReconfigurableArray) -> PartitionedEnergy:
     """Return what products take on configurations of an array, counted by `partitioned_counts`.
 
-    Raises
-    ------
-    InputError
-        If its power is not known, or contradicts its units and banks.
+    Raises an `InputError` if its power is not known, or contradicts its units and banks.
     """
     mac, read, write, dram, standing = map(np.float64, astuple(array_energy(array)))
     return PartitionedEnergy(counts.macs * mac, counts.sram_reads * read, counts.output_writes * write,

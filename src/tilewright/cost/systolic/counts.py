@@ -166,10 +166,7 @@ def _cycles(run: _Folds, conventions: SystolicConventions) -> Whole:
 def dataflow_codes(dataflow: Dataflows) -> NDArray[np.int64]:
     """Return 0 for output-, 1 for weight-, 2 for input-stationary, in the shape of what was given.
 
-    Raises
-    ------
-    InputError
-        If a name is none of `SYSTOLIC_DATAFLOWS`, short or long.
+    Raises an `InputError` if a name is none of `SYSTOLIC_DATAFLOWS`, short or long.
     """
     names = np.asarray(dataflow)
     found = np.empty(names.shape, dtype=np.int64)

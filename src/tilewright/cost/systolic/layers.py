@@ -100,10 +100,7 @@ def systolic_layer(operator: Operator, array: SystolicArray,
                    conventions: SystolicConventions = SYSTOLIC_RULES) -> SystolicLayer:
     """Return what a layer takes on a systolic array.
 
-    Raises
-    ------
-    InputError
-        If the operator is neither a matrix product nor a convolution, or too large to count.
+    Raises an `InputError` if the operator is neither a matrix product nor a convolution, or too large to count.
     """
     product = SystolicProduct.of(operator)
     counts = systolic_counts(product.m, product.n, product.k, array.rows, array.columns, array.dataflow, conventions)
@@ -116,10 +113,7 @@ def systolic_array(accelerator: Accelerator, dataflow: str) -> SystolicArray:
     The memory of a tensor is the one nearest to the array, outside it, that keeps the tensor; one that several share
     counts in full for each. Bandwidths inside DRAM are taken to keep up.
 
-    Raises
-    ------
-    InputError
-        If there is no array, or several.
+    Raises an `InputError` if there is no array, or several.
     """
     array = _array(accelerator)
     columns, rows = array.shape
@@ -150,10 +144,7 @@ def _memory(accelerator: Accelerator, array: Fanout, role: str) -> tuple[Memory 
 def systolic_energy(layer: SystolicLayer, accelerator: Accelerator) -> dict[str, float]:
     """Return picojoules by component: DRAM, the memory of each tensor, multiply-accumulates; registers are left out.
 
-    Raises
-    ------
-    InputError
-        If the machine has not one array.
+    Raises an `InputError` if the machine has not one array.
     """
     array = _array(accelerator)
     words, counts, bits = layer.words, layer.counts, dict(accelerator.word_bits)

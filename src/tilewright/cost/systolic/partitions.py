@@ -87,11 +87,9 @@ def partitioned_counts(products: ArrayLike, configurations: Sequence[ArrayConfig
                        conventions: SystolicConventions = SYSTOLIC_RULES) -> PartitionedCounts:
     """Return all figures of products ``(p, 3)``, each m, n, k, on configurations of an array.
 
-    Raises
-    ------
-    InputError
-        If a size is no positive integer, a count would need more than 61 bits, there is no configuration, one has
-        other units than the array, or a convention is about DRAM, which is counted by our rules alone.
+    Raises an `InputError` if a size is no positive integer, a count would need more than 61 bits, there is no
+    configuration, one has other units than the array, or a convention is about DRAM, which is counted by our rules
+    alone.
 
     Examples
     --------

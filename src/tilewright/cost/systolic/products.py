@@ -32,10 +32,8 @@ class SystolicProduct:
     def of(cls, operator: Operator) -> "SystolicProduct":
         """Return an operator of two operands as products.
 
-        Raises
-        ------
-        InputError
-            If it has not two operands, its output slides, or a dimension belongs to one tensor alone.
+        Raises an `InputError` if it has not two operands, its output slides, or a dimension belongs to one tensor
+        alone.
         """
         if len(operator.operands) != 2:
             raise InputError(operator.name, "must have two operands to be a matrix product", len(operator.operands))

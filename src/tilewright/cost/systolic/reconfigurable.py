@@ -34,10 +34,7 @@ class ArrayConfiguration:
 
     Rows of a product (what lies along rows of the array) are split over ``down``, its columns over ``across``.
 
-    Raises
-    ------
-    InputError
-        If a number is not positive or the dataflow unknown.
+    Raises an `InputError` if a number is not positive or the dataflow unknown.
     """
 
     rows: int
@@ -81,10 +78,7 @@ class ArrayConfiguration:
 class PartitionEffects:
     """What a run on sub-arrays is held to, each a switch. All off: stall-free runtime, as published.
 
-    Raises
-    ------
-    InputError
-        If a word is unknown.
+    Raises an `InputError` if a word is unknown.
     """
 
     bypass: bool = False
@@ -116,10 +110,7 @@ STALL_FREE = PartitionEffects()
 class ReconfigurableArray:
     """A plane of systolic cells, three memories of banks, and bypass links.
 
-    Raises
-    ------
-    InputError
-        If a number is not positive, or cells do not divide the array into a power of two.
+    Raises an `InputError` if a number is not positive, or cells do not divide the array into a power of two.
     """
 
     macs: int
@@ -165,10 +156,7 @@ class ReconfigurableArray:
     def configurations(self, space: str = "published") -> tuple[ArrayConfiguration, ...]:
         """Return the configurations of one of `ARRAY_SPACES`, the best among equals first (`ArrayConfiguration.order`).
 
-        Raises
-        ------
-        InputError
-            If the space is unknown.
+        Raises an `InputError` if the space is unknown.
         """
         if space not in ARRAY_SPACES:
             raise unknown_name("space of configurations", space, list(ARRAY_SPACES))
@@ -185,10 +173,7 @@ class ReconfigurableArray:
     def units(self, rows: int, columns: int) -> tuple[ArrayConfiguration, ...]:
         """Return the configurations whose sub-arrays have these sides: those of a distributed machine of such arrays.
 
-        Raises
-        ------
-        InputError
-            If there are none.
+        Raises an `InputError` if there are none.
         """
         found = tuple(one for one in self.configurations() if (one.rows, one.columns) == (rows, columns))
         if not found:
@@ -221,10 +206,7 @@ FIXED_ARRAYS = {one.name: one for one in (MONOLITHIC, DISTRIBUTED, *(
 def reconfigurable_array(name: str, fixed: bool = False) -> ReconfigurableArray:
     """Return a preset, ``fixed`` ones included where that is asked.
 
-    Raises
-    ------
-    InputError
-        If there is none of that name.
+    Raises an `InputError` if there is none of that name.
     """
     known = RECONFIGURABLE_ARRAYS | (FIXED_ARRAYS if fixed else {})
     if name not in known:

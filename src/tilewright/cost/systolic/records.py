@@ -96,10 +96,7 @@ class SystolicCounts:
 class SystolicMemories:
     """Words that the memories of inputs, weights and outputs hold, both halves together; None: all that come.
 
-    Raises
-    ------
-    InputError
-        If one holds less than a word in each half.
+    Raises an `InputError` if one holds less than a word in each half.
     """
 
     inputs: int | None = None

@@ -63,10 +63,8 @@ def round_latency(operator: Operator, accelerator: Accelerator, mapping: Nest,
                   sequencer: Sequencer | None = None) -> RoundLatency:
     """Return how long a mapping takes on a weight-stationary array that runs in rounds.
 
-    Raises
-    ------
-    InputError
-        If the operator has no weights, or the machine no array of two sides (or one, for a square) to hold them.
+    Raises an `InputError` if the operator has no weights, or the machine no array of two sides (or one, for a square)
+    to hold them.
     """
     layer = _Layer.of(operator, accelerator, mapping)
     sequencer = sequencer or Sequencer()

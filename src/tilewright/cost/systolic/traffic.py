@@ -123,10 +123,8 @@ def systolic_words(operator: Operator, array: SystolicArray,
                    conventions: SystolicConventions = SYSTOLIC_RULES) -> SystolicWords:
     """Return the words that a layer moves between DRAM and the memories of a systolic array.
 
-    Raises
-    ------
-    InputError
-        If the operator is neither a matrix product nor a convolution, or a memory too small for the conventions.
+    Raises an `InputError` if the operator is neither a matrix product nor a convolution, or a memory too small for the
+    conventions.
     """
     product = SystolicProduct.of(operator)
     run = _Run(product, array, conventions)

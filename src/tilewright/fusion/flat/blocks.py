@@ -27,10 +27,8 @@ class Attention:
     ``instances`` = batch x heads of keys and values: they share no words. Queries of the ``group`` of heads that share
     keys are rows of one product, those of one position one after the other.
 
-    Raises
-    ------
-    InputError
-        If a size is not positive, the group does not divide the rows, or a causal one has more positions than keys.
+    Raises an `InputError` if a size is not positive, the group does not divide the rows, or a causal one has more
+    positions than keys.
     """
 
     name: str

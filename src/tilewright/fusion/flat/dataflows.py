@@ -56,10 +56,7 @@ def dataflow_cost(attention: Attention, machine: FlatMachine, name: str,
                   objective: FlatObjective = "latency") -> DataflowCost:
     """Return what a dataflow of FLAT's names takes of an attention, its softmax free.
 
-    Raises
-    ------
-    InputError
-        If there is none of that name.
+    Raises an `InputError` if there is none of that name.
     """
     if name in _BEST:
         cost = best_plan(attention, machine, _BEST[name], objective).cost

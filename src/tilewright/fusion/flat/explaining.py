@@ -45,10 +45,7 @@ class AttentionCounts:
     def explain(self, count: str) -> str:
         """Derive a count, ``MEMORY.TENSOR.KIND``.
 
-        Raises
-        ------
-        InputError
-            If there is no such count.
+        Raises an `InputError` if there is no such count.
         """
         known = {name.lower(): name for _, name, _ in self.rows()}
         if count.strip().lower() not in known:

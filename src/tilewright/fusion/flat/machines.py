@@ -51,10 +51,8 @@ def flat_machine(accelerator: Accelerator, *, capacity_bytes: float | None = Non
 
     Another clock leaves bytes a second as they are, another width of words leaves bytes, and energy a bit.
 
-    Raises
-    ------
-    InputError
-        If no memory on the chip with a capacity keeps inputs, weights and outputs, or a figure is not positive.
+    Raises an `InputError` if no memory on the chip with a capacity keeps inputs, weights and outputs, or a figure is
+    not positive.
 
     Examples
     --------

@@ -113,10 +113,7 @@ def fuse_attention(graph: Graph, machine: FlatMachine, goal: FusionGoal, given: 
 
     Each is a job of the ``runner``, which may keep them.
 
-    Raises
-    ------
-    InputError
-        If it has none, a plan fits nowhere, or the given ones are of another network.
+    Raises an `InputError` if it has none, a plan fits nowhere, or the given ones are of another network.
     """
     found = attentions(graph, causal=goal.causal)
     if not found:

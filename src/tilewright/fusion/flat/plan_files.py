@@ -99,10 +99,7 @@ def attention_terms(source: str | Path) -> dict[str, Any]:
 
     Those are ``memory_bytes``, ``clock_mhz`` and ``word_bits``; None where the file does not say.
 
-    Raises
-    ------
-    InputError
-        If the file says something wrong.
+    Raises an `InputError` if the file says something wrong.
     """
     return _read(source)[1].asked.model_dump()
 
@@ -110,10 +107,8 @@ def attention_terms(source: str | Path) -> dict[str, Any]:
 def read_attention_plans(source: str | Path, attentions: tuple[Attention, ...]) -> dict[str, Parts]:
     """Return the plans in a file, or in YAML text, of the attentions of a network.
 
-    Raises
-    ------
-    InputError
-        If the file says something wrong, is of other attentions, or has a tile that is larger than its attention.
+    Raises an `InputError` if the file says something wrong, is of other attentions, or has a tile that is larger than
+    its attention.
     """
     document, fields = _read(source)
     known = {one.name: one for one in attentions}

@@ -127,10 +127,7 @@ def best_plan(attention: Attention, machine: FlatMachine, space: Space = "online
     Every pair of the sides that `sides` names is tried, in both orders, keys and values held or streaming. TilePlans of
     several instances are left out: instances share no words, so such a tile takes more room and saves none.
 
-    Raises
-    ------
-    InputError
-        If no plan fits the buffer, or the space or the objective is unknown.
+    Raises an `InputError` if no plan fits the buffer, or the space or the objective is unknown.
 
     Examples
     --------
@@ -164,10 +161,7 @@ def given_plan(attention: Attention, machine: FlatMachine, parts: tuple[TilePlan
                objective: FlatObjective = "latency", softmax: Softmax = "free") -> AttentionPlan:
     """Return what given parts cost: one that fuses, or L and A.
 
-    Raises
-    ------
-    InputError
-        If a part does not fit the buffer; the message has the most rows with which it does.
+    Raises an `InputError` if a part does not fit the buffer; the message has the most rows with which it does.
     """
     costs = []
     for part in parts:

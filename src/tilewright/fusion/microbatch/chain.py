@@ -39,10 +39,7 @@ def chain(graph: Graph) -> tuple[ChainEntry, ...]:
     A projection (a layer whose result is added to that of the layer before it, as on the shortcuts of ResNets) belongs
     to that layer: so ResNet-18 has 18 layers. What copies read counts as read by those who read the copy.
 
-    Raises
-    ------
-    InputError
-        If a layer is of an unknown kind, or none multiplies and accumulates.
+    Raises an `InputError` if a layer is of an unknown kind, or none multiplies and accumulates.
     """
     unknown = next((node for node in graph.nodes if isinstance(node, Unmodelled)), None)
     if unknown is not None:

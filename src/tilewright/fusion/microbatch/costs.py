@@ -21,10 +21,7 @@ GROUP_FIGURES = ("latency_cycles", "energy_pj", "memory_bytes", "compute_cycles"
 def figures(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> Floats:
     """Return `GROUP_FIGURES` ``(b, 9)`` of strategies, sums over their groups; of the memory the largest.
 
-    Raises
-    ------
-    InputError
-        If a strategy is not one of the problem.
+    Raises an `InputError` if a strategy is not one of the problem.
     """
     from tilewright.fusion.microbatch.kernels import score_plans  # noqa: PLC0415  (Numba loads late)
 
@@ -49,10 +46,7 @@ def scores(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> Fl
 def of_groups(problem: MicroBatchProblem, strategy: Ints) -> list[tuple[int, int, Floats]]:
     """Return first and last entry of each group of a strategy, with its `GROUP_FIGURES`.
 
-    Raises
-    ------
-    InputError
-        If it is not one of the problem.
+    Raises an `InputError` if it is not one of the problem.
     """
     from tilewright.fusion.microbatch.kernels import group_figures  # noqa: PLC0415  (Numba loads late)
 

@@ -133,10 +133,7 @@ def _read(source: str | Path) -> tuple[FieldsDocument, _PlanFields]:
 def micro_batch_terms(source: str | Path) -> dict[str, Any]:
     """Return what a plan was made for: ``batch``, ``memory_bytes``, ``weight_bytes``, ``word_bytes``, ``objective``.
 
-    Raises
-    ------
-    InputError
-        If the file says something wrong.
+    Raises an `InputError` if the file says something wrong.
     """
     return _read(source)[1].model_dump(exclude={"network", "signature", "strategy"})
 
@@ -144,11 +141,8 @@ def micro_batch_terms(source: str | Path) -> dict[str, Any]:
 def read_micro_batches(source: str | Path, problem: MicroBatchProblem) -> MicroBatchPlan:
     """Return the plan in a file, or in YAML text, for a problem of its network; batch and memory are the problem's.
 
-    Raises
-    ------
-    InputError
-        If the file says something wrong, is of another network, has a micro-batch that is larger than the batch, or a
-        group takes more than the memory.
+    Raises an `InputError` if the file says something wrong, is of another network, has a micro-batch that is larger
+    than the batch, or a group takes more than the memory.
     """
     document, fields = _read(source)
     names = [entry.name for entry in problem.entries]

@@ -52,10 +52,7 @@ class FusedMachine:
     def of(cls, machine: Accelerator) -> "FusedMachine":
         """Return what a machine is to fused groups: its first memory is off chip, the second holds what is staged.
 
-        Raises
-        ------
-        InputError
-            If there is no second memory of limited capacity outside all arrays.
+        Raises an `InputError` if there is no second memory of limited capacity outside all arrays.
         """
         outer, *inner = machine.levels
         shared = inner[0] if inner else None
@@ -93,10 +90,8 @@ class MicroBatchProblem:
 
     Micro-batches that do not divide one another count as if they did.
 
-    Raises
-    ------
-    InputError
-        If the objective is unknown, batch or words are not positive, or the memory holds no sample of any result.
+    Raises an `InputError` if the objective is unknown, batch or words are not positive, or the memory holds no sample
+    of any result.
     """
 
     name: str
@@ -209,10 +204,8 @@ class MicroBatchProblem:
     def check(self, strategies: Ints) -> Ints:
         """Return strategies as ``(b, N + 1)``.
 
-        Raises
-        ------
-        InputError
-            If they are of another number of layers, or a micro-batch is neither -1 nor from 1 to the batch.
+        Raises an `InputError` if they are of another number of layers, or a micro-batch is neither -1 nor from 1 to the
+        batch.
         """
         found = np.atleast_2d(np.asarray(strategies))
         if found.ndim != 2 or found.shape[1] != self.length:

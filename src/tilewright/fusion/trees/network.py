@@ -74,11 +74,8 @@ class FusableUnit:
 class TreeProblem:
     """A network on a machine, and what a plan is to be best at.
 
-    Raises
-    ------
-    InputError
-        If the objective is unknown, or the network has no layer, or nothing below the machine's outermost memory can
-        hold what passes between operators.
+    Raises an `InputError` if the objective is unknown, or the network has no layer, or nothing below the machine's
+    outermost memory can hold what passes between operators.
     """
 
     tensors: TensorGraph

@@ -24,10 +24,7 @@ _UNUSED = {"mapper": "how AccelForge searches", "config": "what AccelForge is ru
 def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read files that belong together; variables of templates stand behind a file's name, ``arch.yaml:SIZE=1024``.
 
-    Raises
-    ------
-    InputError
-        With file and line, if something is missing, wrong, or fuses einsums.
+    Raises an `InputError` with file and line, if something is missing, wrong, or fuses einsums.
     """
     refuse_sizes(bind, "files of AccelForge")
     notes = Notes()

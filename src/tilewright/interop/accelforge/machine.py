@@ -36,10 +36,7 @@ Numbers = Mapping[str, Any]
 def read_machine(section: Section, variables: Numbers, einsums: Einsums | None) -> Accelerator:
     """Return the machine of an ``arch`` section.
 
-    Raises
-    ------
-    InputError
-        If something is missing or wrong, or an energy is neither given nor known.
+    Raises an `InputError` if something is missing or wrong, or an energy is neither given nor known.
     """
     root = section.root
     root.fields()

@@ -21,10 +21,7 @@ _FUSED = "einsums are mapped one at a time here, and all tensors go through the 
 def read_mappings(section: Section, einsums: Einsums, machine: Accelerator) -> dict[str, Nest]:
     """Return the mapping of each einsum that is multiply-accumulates, by its name.
 
-    Raises
-    ------
-    InputError
-        If einsums share loops, or something is wrong or cannot be said here.
+    Raises an `InputError` if einsums share loops, or something is wrong or cannot be said here.
     """
     section.root.fields()
     operators = {node.name: node.operator for node in einsums.graph.mac_nodes}

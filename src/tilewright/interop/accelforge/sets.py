@@ -12,10 +12,7 @@ Sets = Mapping[str, frozenset[str]]
 def chosen(node: Node, sets: Sets, text: str | None = None) -> frozenset[str]:
     """Return the tensors that an expression means: that of a node, or ``text`` in its place.
 
-    Raises
-    ------
-    InputError
-        If it is none, or names what is not there.
+    Raises an `InputError` if it is none, or names what is not there.
     """
     given = str(node.value) if text is None else text
     try:

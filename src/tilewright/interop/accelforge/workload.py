@@ -40,10 +40,8 @@ class Einsums:
     def read(cls, section: Section, renames: Section | None) -> "Einsums":
         """Read a ``workload`` section, with the ``renames`` of tensors beside it.
 
-        Raises
-        ------
-        InputError
-            If something is missing or wrong, or a tensor's index is no sum of one or two rank variables.
+        Raises an `InputError` if something is missing or wrong, or a tensor's index is no sum of one or two rank
+        variables.
         """
         root = section.root
         root.fields()

@@ -38,10 +38,7 @@ def is_table(name: str, text: str) -> bool:
 def parse_table(label: str, text: str) -> NetworkText:
     """Return the layers of a table, called Layer_1 and so on, without dataflows.
 
-    Raises
-    ------
-    InputError
-        With file and line, where a row is not one of positive whole numbers in known columns.
+    Raises an `InputError` with file and line, where a row is not one of positive whole numbers in known columns.
     """
     layers: list[LayerText] = []
     for line, cells in _rows(label, text):
@@ -102,10 +99,7 @@ def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
 
     A result may have fewer rows than the table has layers (GAMMA searches as many as it is told): they are the first.
 
-    Raises
-    ------
-    InputError
-        With file and line, where a genome is none, or belongs to no layer.
+    Raises an `InputError` with file and line, where a genome is none, or belongs to no layer.
     """
     logs = [file for file in files if is_log(file[1])]
     results = [file for file in files if not is_log(file[1])]

@@ -29,10 +29,8 @@ def dump_gamma(what: Foreign) -> ForeignText:
 
     ``load_maestro`` reads them back. What they cannot say is in the notes: layers of other types are left out.
 
-    Raises
-    ------
-    InputError
-        If there is nothing to write, mappings come without their machine, or no layer is of a type that GAMMA has.
+    Raises an `InputError` if there is nothing to write, mappings come without their machine, or no layer is of a type
+    that GAMMA has.
     """
     notes = Notes()
     check_writable(what)

@@ -50,10 +50,8 @@ class Hardware:
 def parse_hardware(label: str, text: str, notes: Notes) -> Hardware:
     """Return the hardware in a text of lines ``num_pes: 256``.
 
-    Raises
-    ------
-    InputError
-        With file and line, where a field is unknown, given twice or no positive whole number, or num_pes is missing.
+    Raises an `InputError` with file and line, where a field is unknown, given twice or no positive whole number, or
+    num_pes is missing.
     """
     reader = Reader(label, text)
     found: dict[str, int] = {}

@@ -60,10 +60,7 @@ class MaestroView:
 def read_layer(layer: LayerText, name: str, notes: Notes) -> MaestroView:
     """Return the operator that a layer describes, called ``name``; what cannot be honoured is added to ``notes``.
 
-    Raises
-    ------
-    InputError
-        With file and line, if sizes do not go together.
+    Raises an `InputError` with file and line, if sizes do not go together.
     """
     sizes = layer.sizes
     if layer.type in ("GEMM", "BMM"):
@@ -104,10 +101,7 @@ def _windowed(layer: LayerText, name: str, notes: Notes) -> Operator:
 def view_of(operator: Operator) -> MaestroView:
     """Return an operator by MAESTRO's dimensions.
 
-    Raises
-    ------
-    InputError
-        If MAESTRO has no type of layer for it.
+    Raises an `InputError` if MAESTRO has no type of layer for it.
     """
     sizes = operator.sizes
     if set(sizes) == set(_MATMUL):

@@ -235,10 +235,7 @@ class Translation:
 def checked_lanes(layer: LayerText, elements: int) -> tuple[int, ...]:
     """Return the clusters of every level of a layer's dataflow.
 
-    Raises
-    ------
-    InputError
-        If the machine has fewer processing elements than one cluster of the outermost level.
+    Raises an `InputError` if the machine has fewer processing elements than one cluster of the outermost level.
     """
     assert layer.dataflow is not None
     lanes = lanes_of(layer.dataflow, elements)

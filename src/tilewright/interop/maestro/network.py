@@ -87,10 +87,7 @@ def parse_network(label: str, text: str) -> NetworkText:
     A layer without ``Dataflow`` follows that of the layer before it, sizes as they came out there, as in MAESTRO; one
     with an empty ``Dataflow {}`` follows none.
 
-    Raises
-    ------
-    InputError
-        With file and line, where the text is not such a description.
+    Raises an `InputError` with file and line, where the text is not such a description.
     """
     reader = Reader(label, text)
     name, layers, skipped, found = "", list[LayerText](), list[int](), False

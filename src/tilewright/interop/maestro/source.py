@@ -109,10 +109,7 @@ class Reader:
     def whole(self, what: str, size_of: Callable[[str, int], int] | None = None) -> int:
         """Return the value of an expression of numbers, constants and ``Sz(dimension)``: a positive whole number.
 
-        Raises
-        ------
-        InputError
-            If there is no such expression, or its value is none.
+        Raises an `InputError` if there is no such expression, or its value is none.
         """
         line = self.line
         value = _Expression(self, what, size_of).sum(0)

@@ -22,11 +22,8 @@ def dump_maestro(what: Foreign) -> ForeignText:
 
     ``load_maestro`` reads them back. What they cannot say is in the notes.
 
-    Raises
-    ------
-    InputError
-        If there is nothing to write, a layer or a mapping is none that MAESTRO has words for, or mappings come without
-        their machine.
+    Raises an `InputError` if there is nothing to write, a layer or a mapping is none that MAESTRO has words for, or
+    mappings come without their machine.
     """
     notes = Notes()
     files: dict[str, str] = {}

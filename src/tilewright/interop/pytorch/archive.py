@@ -90,10 +90,8 @@ class _Exported(_Part):
 def read_archive(path: str | Path) -> ExportedNetwork:
     """Read the exported program in a ``.pt2`` file.
 
-    Raises
-    ------
-    InputError
-        If the file is missing, no such archive, holds no or several programs, or does not follow the schema.
+    Raises an `InputError` if the file is missing, no such archive, holds no or several programs, or does not follow the
+    schema.
     """
     file = Path(path)
     name, text = _document(file)

@@ -70,9 +70,6 @@ def load_given(given: Any, bind: Mapping[str, int | str] | None = None) -> Graph
 def load_exported(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read a ``.pt2`` file of ``torch.export.save``; PyTorch need not be installed, and nothing in the file is run.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a dynamic dimension is not bound.
+    Raises an `InputError` if the file cannot be read, or a dynamic dimension is not bound.
     """
     return graph_of(read_archive(path), bind or {})

@@ -130,10 +130,8 @@ def bind_sizes(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Bound
     A dimension is named by input and axis (``images[0]``); one that stands at several places may be named by any of
     them, or by its symbol.
 
-    Raises
-    ------
-    InputError
-        If a dimension is not bound, ``bind`` names one that there is not, or a size is out of the exported range.
+    Raises an `InputError` if a dimension is not bound, ``bind`` names one that there is not, or a size is out of the
+    exported range.
     """
     places = _places(program)
     canonical = {symbol: names[0] for symbol, names in places.items()}

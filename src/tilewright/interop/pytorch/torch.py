@@ -54,10 +54,7 @@ def export_module(module: "Module", args: Sequence[Any], kwargs: Mapping[str, An
 
     ``where`` it comes from and how to ``mend`` what goes wrong are told in errors.
 
-    Raises
-    ------
-    InputError
-        If ``torch.export`` cannot: the reason is told in its own words.
+    Raises an `InputError` if ``torch.export`` cannot: the reason is told in its own words.
     """
     import torch  # noqa: PLC0415
 
@@ -172,10 +169,7 @@ def _on_data(error: Exception) -> str:
 def read_exported(exported: "ExportedProgram", name: str = "") -> ExportedNetwork:
     """Read an exported program.
 
-    Raises
-    ------
-    InputError
-        If it holds what no exported graph should.
+    Raises an `InputError` if it holds what no exported graph should.
     """
     signature = exported.graph_signature
     constants = {spec.arg.name for spec in signature.input_specs

@@ -37,10 +37,8 @@ _RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_fl
 def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
     """Return the network that an exported program is, with its dynamic dimensions bound.
 
-    Raises
-    ------
-    InputError
-        If a dynamic dimension is not bound, ``bind`` names one that there is not, or the program contradicts itself.
+    Raises an `InputError` if a dynamic dimension is not bound, ``bind`` names one that there is not, or the program
+    contradicts itself.
     """
     try:
         bound = bind_sizes(program, bind)

@@ -54,10 +54,7 @@ class ScaleSimConfig:
 
         Energies and areas are those of the technology ``45nm``, words have 8 bits, a cycle is a nanosecond.
 
-        Raises
-        ------
-        InputError
-            If a memory is of a size that the technology does not know.
+        Raises an `InputError` if a memory is of a size that the technology does not know.
         """
         rate = ("" if self.bandwidth is None else
                 f", bandwidth_words_per_cycle: {{read: {2 * self.bandwidth}, write: {self.bandwidth}}}")
@@ -118,10 +115,8 @@ class _File:
 def parse_settings(path: Path) -> _File:
     """Return the settings of a configuration file with their lines.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a line is neither a section, a setting nor a comment, or one stands twice.
+    Raises an `InputError` if the file cannot be read, a line is neither a section, a setting nor a comment, or one
+    stands twice.
     """
     section = ""
     found: dict[tuple[str, str], _Setting] = {}
@@ -148,10 +143,7 @@ def parse_settings(path: Path) -> _File:
 def read_config(path: str | Path) -> tuple[ScaleSimConfig, tuple[Note, ...]]:
     """Read a configuration file, and tell what could not be honoured in full.
 
-    Raises
-    ------
-    InputError
-        With file and line, if something is missing or wrong.
+    Raises an `InputError` with file and line, if something is missing or wrong.
     """
     file = parse_settings(Path(path))
     if not any(section == ARRAY for section, _ in file.settings):

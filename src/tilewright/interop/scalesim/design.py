@@ -17,10 +17,7 @@ from tilewright.workload import Graph, MacNode
 def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read topologies, whose layers follow one another, and at most one configuration.
 
-    Raises
-    ------
-    InputError
-        With file and line, if something is missing or wrong.
+    Raises an `InputError` with file and line, if something is missing or wrong.
     """
     refuse_sizes(bind, "SCALE-Sim's files")
     notes = Notes()

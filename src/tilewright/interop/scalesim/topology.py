@@ -45,10 +45,7 @@ class _Row:
 def read_topology(path: Path, notes: Notes) -> list[MacNode]:
     """Return the layers of a topology in order; what could not be honoured in full goes to ``notes``.
 
-    Raises
-    ------
-    InputError
-        With file, line and column, if something is missing or wrong.
+    Raises an `InputError` with file, line and column, if something is missing or wrong.
     """
     text = read_text(path)
     shape = shape_of(text)

@@ -22,10 +22,7 @@ def dump_scalesim(made: Foreign) -> ForeignText:
 
     Convolutions and products do not go into one file.
 
-    Raises
-    ------
-    InputError
-        If there is neither, no layer can be written, or the machine has not one array.
+    Raises an `InputError` if there is neither, no layer can be written, or the machine has not one array.
     """
     if made.graph is None and made.accelerator is None:
         raise InputError("scale-sim", "must be written of a network or an accelerator", "neither")

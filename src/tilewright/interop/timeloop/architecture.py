@@ -74,10 +74,7 @@ class Design:
 def read_design(section: Section, variables: Mapping[str, Any]) -> Design:
     """Return the places of an ``architecture`` section, of version 0.4 (``nodes``) or 0.3 (``subtree``).
 
-    Raises
-    ------
-    InputError
-        If it is neither, or has no memory or compute unit.
+    Raises an `InputError` if it is neither, or has no memory or compute unit.
     """
     root = section.root
     tree = root.fields()

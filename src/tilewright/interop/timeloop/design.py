@@ -77,10 +77,7 @@ def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None,
 def energise(accelerator: Accelerator, paths: Sequence[str | Path]) -> tuple[Accelerator, tuple[Note, ...]]:
     """Return a machine of any origin with the figures of Accelergy's tables (ERT, ART), and what was left of those.
 
-    Raises
-    ------
-    InputError
-        If the files hold no such tables, or none of the machine's components.
+    Raises an `InputError` if the files hold no such tables, or none of the machine's components.
     """
     files = read_files(paths)
     energies = read_energies(files)

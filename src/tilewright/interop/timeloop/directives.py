@@ -68,10 +68,7 @@ class Directive:
 def read_directives(section: Section, design: Design, operator: Operator) -> list[Directive]:
     """Return the directives of a ``mapping`` or constraints section, checked against names.
 
-    Raises
-    ------
-    InputError
-        With file and line, where a target, type, dimension or tensor is unknown or a number wrong.
+    Raises an `InputError` with file and line, where a target, type, dimension or tensor is unknown or a number wrong.
     """
     listed = section.root
     if isinstance(section.tree, Mapping):
@@ -289,10 +286,7 @@ def together(directives: Sequence[Directive], design: Design, operator: Operator
 
     It also puts innermost what runs once there, if no permutation names it: a split counts those loops too.
 
-    Raises
-    ------
-    InputError
-        If two give an array different permutations or splits.
+    Raises an `InputError` if two give an array different permutations or splits.
     """
     found: list[Directive] = []
     spatial: dict[str, Directive] = {}

@@ -28,10 +28,7 @@ class Energies:
     def access(self, name: str, words: float) -> AccessEnergy | None:
         """Return the energies per word of a memory whose accesses move ``words``; None if no table names it.
 
-        Raises
-        ------
-        InputError
-            If the table lacks its reads or writes.
+        Raises an `InputError` if the table lacks its reads or writes.
         """
         table = self.actions.get(name)
         if table is None:
@@ -120,10 +117,8 @@ def with_energies(accelerator: Accelerator, energies: Energies) -> Accelerator:
     An access moves a memory's ``block_words``, or its ``access_grain``. A memory with partitions may be one component,
     or one for each (``GLB_weights``, as it is exported); then energies must agree, and areas and leakage add up.
 
-    Raises
-    ------
-    InputError
-        If no table names any of its components, or lacks an action, or the energies of a memory's partitions differ.
+    Raises an `InputError` if no table names any of its components, or lacks an action, or the energies of a memory's
+    partitions differ.
     """
     seconds = 1e-6 / accelerator.frequency_mhz
     levels: list[Memory | Fanout] = []

@@ -49,10 +49,7 @@ def build_accelerator(design: Design, energies: Energies, operator: Operator | N
 
     Energies that no reference table gives come from our own technology tables, with a note for each.
 
-    Raises
-    ------
-    InputError
-        If an attribute is wrong, or an energy is neither given nor known.
+    Raises an `InputError` if an attribute is wrong, or an energy is neither given nor known.
     """
     builder = _Builder(design, energies, operator, said)
     levels: list[Memory | Fanout] = []

@@ -18,10 +18,7 @@ def build_mapping(section: Section, directives: Sequence[Directive], design: Des
                   accelerator: Accelerator) -> Nest:
     """Return the mapping that directives describe; a factor of 0 stands for all that is left.
 
-    Raises
-    ------
-    InputError
-        If a place is looped at twice, or factors or remainders do not make up a dimension.
+    Raises an `InputError` if a place is looped at twice, or factors or remainders do not make up a dimension.
     """
     at = {}
     for directive in directives:

@@ -31,10 +31,7 @@ CNN_LAYER: dict[str, Any] = {
 def read_problem(section: Section) -> Operator:
     """Return the operator that a ``problem`` section describes.
 
-    Raises
-    ------
-    InputError
-        If something is missing or wrong, or an axis is more than the sum of two dimensions.
+    Raises an `InputError` if something is missing or wrong, or an axis is more than the sum of two dimensions.
     """
     root = section.root
     given = root.fields()

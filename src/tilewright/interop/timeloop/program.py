@@ -23,10 +23,7 @@ def dump_program(operator: Operator, accelerator: Accelerator, mapping: Nest | N
                  constraints: Constraints | None = None) -> ForeignText:
     """Return files that ``timeloop-model`` (or, with constraints, ``timeloop-mapper``) reads without a front end.
 
-    Raises
-    ------
-    InputError
-        If a dimension's name has several letters, or steps of the mapping do not divide one another.
+    Raises an `InputError` if a dimension's name has several letters, or steps of the mapping do not divide one another.
     """
     for name in operator.sizes:
         if len(name) > 1 or not name.isalpha():

@@ -38,10 +38,7 @@ class Files:
 def read_files(paths: Sequence[str | Path]) -> Files:
     """Read Timeloop YAML files; Jinja2 includes are expanded, with variables such as ``top.yaml:architecture=NAME``.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, is not YAML, or holds none of Timeloop's sections.
+    Raises an `InputError` if a file cannot be read, is not YAML, or holds none of Timeloop's sections.
     """
     files, given = Files(), [Given.of(path) for path in paths]
     folders = [folder for one in given for folder in one.folders]

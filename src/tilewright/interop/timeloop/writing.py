@@ -178,10 +178,7 @@ class Writer:
     def mapping(self, nest: Nest) -> list[Tree]:
         """Return the ``mapping`` section.
 
-        Raises
-        ------
-        InputError
-            If steps do not divide one another, which Timeloop cannot express.
+        Raises an `InputError` if steps do not divide one another, which Timeloop cannot express.
         """
         self._note_refusals(nest)
         entries: list[Tree] = []
@@ -370,10 +367,7 @@ def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | 
 
     ``load_timeloop`` reads them back. What the files cannot say is in the notes.
 
-    Raises
-    ------
-    InputError
-        If steps of the mapping do not divide one another, which Timeloop cannot express.
+    Raises an `InputError` if steps of the mapping do not divide one another, which Timeloop cannot express.
     """
     writer = Writer(operator, shaped(operator, accelerator, mapping), on_both_sides(mapping))
     writer.about_operator()
@@ -431,10 +425,7 @@ def shaped(operator: Operator, accelerator: Accelerator, mapping: Nest | None) -
 def on_both_sides(mapping: Nest | None) -> dict[str, tuple[str, ...]]:
     """Return the arrays along both sides of which a dimension spreads, and the sides, outer first.
 
-    Raises
-    ------
-    InputError
-        If one dimension spreads along X first and another along Y first.
+    Raises an `InputError` if one dimension spreads along X first and another along Y first.
     """
     found: dict[str, tuple[str, ...]] = {}
     for entry in mapping.levels if mapping else ():

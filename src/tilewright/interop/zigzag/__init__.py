@@ -21,10 +21,7 @@ _MARKS = {"accelerator": ("memories", "operational_array"), "workload": ("equati
 def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read files that belong together: at most one accelerator, one workload and one mapping.
 
-    Raises
-    ------
-    InputError
-        With file and line, if something is missing, wrong, or of in-memory computing.
+    Raises an `InputError` with file and line, if something is missing, wrong, or of in-memory computing.
     """
     refuse_sizes(bind, "files of ZigZag")
     notes = Notes()

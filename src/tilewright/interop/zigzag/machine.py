@@ -65,10 +65,7 @@ class ServedMemory:
 def read_machine(section: Section, links: Mapping[str, str]) -> tuple[Accelerator, Places]:
     """Return the machine, and where dimensions of the array lie; ``links`` are roles of memory operands.
 
-    Raises
-    ------
-    InputError
-        If something is missing or wrong, or memories do not lie one inside the other.
+    Raises an `InputError` if something is missing or wrong, or memories do not lie one inside the other.
     """
     root = section.root
     root.fields()

@@ -34,10 +34,7 @@ class Entries:
     def read(cls, section: Section) -> "Entries":
         """Read a file; an entry must be for all layers that no other one names.
 
-        Raises
-        ------
-        InputError
-            If it is wrong, or entries link operands to memories in different ways.
+        Raises an `InputError` if it is wrong, or entries link operands to memories in different ways.
         """
         named: dict[str, Node] = {}
         links: dict[str, dict[str, str]] = {}
@@ -64,10 +61,7 @@ class Entries:
     def applied(self, graph: Graph, machine: Accelerator, places: Places) -> tuple[dict[str, Nest], Constraints | None]:
         """Return the mappings of layers whose loops are ordered, and what the spatial loops leave of the others' space.
 
-        Raises
-        ------
-        InputError
-            If an entry names dimensions that are not there, or more lanes than there are.
+        Raises an `InputError` if an entry names dimensions that are not there, or more lanes than there are.
         """
         operators = [node.operator for node in graph.mac_nodes]
         mappings = {}

@@ -28,10 +28,7 @@ def ours(name: str) -> str:
 def read_workload(section: Section) -> Graph:
     """Return the network of a workload; pooling and additions are vector work.
 
-    Raises
-    ------
-    InputError
-        If a layer lacks something, or its equation is none that is known.
+    Raises an `InputError` if a layer lacks something, or its equation is none that is known.
     """
     entries = section.root.items()
     names: dict[int, str] = {}

@@ -95,11 +95,8 @@ def _flow(value: Any) -> Any:
 def load_space(source: str | Path, operator: Operator, accelerator: Accelerator) -> MapSpace:
     """Return the map space in a YAML file, or in the text itself where ``source`` is text of more than one line.
 
-    Raises
-    ------
-    InputError
-        With file and line: broken YAML, unknown fields, names that neither operator nor accelerator has, numbers out of
-        range, entries that contradict each other, a space without any mapping.
+    Raises an `InputError` with file and line: broken YAML, unknown fields, names that neither operator nor accelerator
+    has, numbers out of range, entries that contradict each other, a space without any mapping.
     """
     found = read_space(source)
     space = MapSpace(operator, accelerator, found.tiling or "imperfect", found.constraints(operator, accelerator))
@@ -110,10 +107,7 @@ def load_space(source: str | Path, operator: Operator, accelerator: Accelerator)
 def load_constraints(source: str | Path, operator: Operator, accelerator: Accelerator) -> Constraints:
     """Return the constraints in a YAML file, or in text of more than one line; a tiling that it states is left aside.
 
-    Raises
-    ------
-    InputError
-        As for `load_space`, except that spaces without mappings are not looked for.
+    Raises an `InputError`, as for `load_space`, except that spaces without mappings are not looked for.
     """
     return read_space(source).constraints(operator, accelerator)
 
@@ -121,10 +115,7 @@ def load_constraints(source: str | Path, operator: Operator, accelerator: Accele
 def read_space(source: str | Path) -> "SpaceFile":
     """Return a space file as it stands, for any operator and accelerator.
 
-    Raises
-    ------
-    InputError
-        With file and line: broken YAML, unknown fields, values of the wrong kind or out of range.
+    Raises an `InputError` with file and line: broken YAML, unknown fields, values of the wrong kind or out of range.
     """
     if isinstance(source, str) and "\n" in source:
         return SpaceFile.parse("space", source)
@@ -182,10 +173,8 @@ class SpaceFile:
         ``elsewhere`` are dimensions and tensors of other layers to which the file applies as well: their entries, and
         orders that do not name all that this operator has, mean nothing here and are left out.
 
-        Raises
-        ------
-        InputError
-            With file and line: unknown names, numbers out of range, entries that contradict each other.
+        Raises an `InputError` with file and line: unknown names, numbers out of range, entries that contradict each
+        other.
         """
         own = _Reader(self, operator, accelerator, elsewhere).constraints()
         name = self.fields.dataflow

@@ -46,11 +46,9 @@ MOST_SIZE = 2**31 - 1
 class MapSpace:
     """The mappings of one operator on one accelerator that a mapper may use.
 
-    Raises
-    ------
-    InputError
-        If a size is above 2^31 - 1, or a constraint names an unknown place or dimension or has a number out of range;
-        on first use, if it leaves a dimension no memory to loop at; as soon as a mapping is wanted, if it holds none.
+    Raises an `InputError` if a size is above 2^31 - 1, or a constraint names an unknown place or dimension or has a
+    number out of range; on first use, if it leaves a dimension no memory to loop at; as soon as a mapping is wanted, if
+    it holds none.
     """
 
     operator: Operator
@@ -77,10 +75,7 @@ class MapSpace:
         ``where`` gives the file and line of an entry by its path, None where it stands in no file. With ``alone`` it is
         raised also where the machine alone leaves none.
 
-        Raises
-        ------
-        InputError
-            Naming the smallest set of entries, array sides and capacities that conflict.
+        Raises an `InputError` naming the smallest set of entries, array sides and capacities that conflict.
         """
         found = conflicts(self.operator, self.accelerator, self.tiling, self.constraints)
         if found and (alone or any(atom.given for atom in found)):
@@ -102,10 +97,7 @@ class MapSpace:
     def table(self) -> NDArray[np.int64]:
         """The space as the one table that compiled code reads; where there are rules, with a mapping that obeys them.
 
-        Raises
-        ------
-        InputError
-            If no mapping that obeys the rules is found.
+        Raises an `InputError` if no mapping that obeys the rules is found.
         """
         return self._with_known(self.rules) if self.arrays.ruled else pack(self.arrays)
 
@@ -134,10 +126,7 @@ class MapSpace:
     def table_on(self, machine: Accelerator) -> NDArray[np.int64]:
         """Return `table` with the sides and capacities of another machine of this structure, which has its slots.
 
-        Raises
-        ------
-        InputError
-            If the space has rules, as what these leave is another thing on each machine.
+        Raises an `InputError` if the space has rules, as what these leave is another thing on each machine.
         """
         if self.arrays.ruled:
             raise InputError("space", "must have no rules to be taken to another machine", self.accelerator.name)
@@ -171,10 +160,7 @@ class MapSpace:
         With ``legal``, from those whose tiles fit the memories, by leaving out the others. The mappings are those that
         `enumerate` yields. Most of a large space is much alike; `sample` spreads its draws over all scales.
 
-        Raises
-        ------
-        InputError
-            If there are none, or hardly any draw is legal.
+        Raises an `InputError` if there are none, or hardly any draw is legal.
         """
         batch = self.unwritten(count)
         self._uniform.draw(rng, batch.steps, batch.ranks, legal)
@@ -321,10 +307,7 @@ class MapSpace:
         What a memory keeps is part of every mapping: a memory that only one of the two names keeps what that one
         says. Of loop orders those that both list are left, though a mapping with few loops may obey two different ones.
 
-        Raises
-        ------
-        InputError
-            If the operators or accelerators differ, or constraints contradict one another.
+        Raises an `InputError` if the operators or accelerators differ, or constraints contradict one another.
         """
         if (self.operator, self.accelerator) != (other.operator, other.accelerator):
             raise InputError("space", "must be of the same operator and accelerator to be intersected",

@@ -105,10 +105,7 @@ def _exactly(names: Sequence[str], values: Iterable[int]) -> dict[str, Bounds]:
 def base_mapping(space: MapSpace, seed: int) -> MappingBatch:
     """Return a random mapping of the space that fits the memories, as a batch of one.
 
-    Raises
-    ------
-    InputError
-        If hardly any draw fits.
+    Raises an `InputError` if hardly any draw fits.
     """
     rng = generator((seed, OWN))
     for _ in range(_DRAWS):
@@ -123,10 +120,8 @@ def base_mapping(space: MapSpace, seed: int) -> MappingBatch:
 def given_mapping(space: MapSpace, mapping: Mapping) -> tuple[MapSpace, MappingBatch]:
     """Return a mapping as a batch of one, and the space with what it keeps in each memory.
 
-    Raises
-    ------
-    InputError
-        If it loops twice over a dimension at one level, or is not one of the space, or does not fit the memories.
+    Raises an `InputError` if it loops twice over a dimension at one level, or is not one of the space, or does not fit
+    the memories.
     """
     kept = full_keeps(mapping, space.operator, space.accelerator)
     space = space & MapSpace(space.operator, space.accelerator, space.tiling, Constraints(keeps=kept))
@@ -193,10 +188,7 @@ def study_axes(space: MapSpace, mapper: str | Contender = "gamma", terms: Terms 
     Any mapper will do: what is fixed is left out of its map space (`axis_space`). Every search begins from the fixed
     mapping.
 
-    Raises
-    ------
-    InputError
-        If something that was given is wrong, or no mapping fits.
+    Raises an `InputError` if something that was given is wrong, or no mapping fits.
     """
     terms = terms or Terms()
     contender = mapper if isinstance(mapper, Contender) else Contender.parse(mapper)

@@ -26,10 +26,7 @@ class Contender:
     def parse(cls, text: str) -> "Contender":
         """Read ``gamma`` or ``gamma:crossover=0,population=100``.
 
-        Raises
-        ------
-        InputError
-            If it cannot be read or there is no such mapper.
+        Raises an `InputError` if it cannot be read or there is no such mapper.
         """
         mapper, _, rest = text.strip().partition(":")
         MAPPERS.get(mapper)
@@ -46,10 +43,7 @@ class Contender:
 def parse_contenders(text: "str | Iterable[str | Contender]") -> tuple[Contender, ...]:
     """Read ``gamma,gamma:crossover=0,tile=1,random``: commas part mappers, and the options of one.
 
-    Raises
-    ------
-    InputError
-        If one cannot be read, or two are the same.
+    Raises an `InputError` if one cannot be read, or two are the same.
     """
     found: list[str | Contender] = []
     for part in text.split(",") if isinstance(text, str) else text:

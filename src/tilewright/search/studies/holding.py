@@ -89,10 +89,7 @@ def contest(space: MapSpace, rounds: Sequence[Sequence[Turn]], terms: Terms, run
 
     ``space`` is what bounds the scores; it contains those of the turns.
 
-    Raises
-    ------
-    InputError
-        If a mapper or option is unknown or out of range; before anything is searched.
+    Raises an `InputError` if a mapper or option is unknown or out of range; before anything is searched.
     """
     entrants = tuple(turn.contender for turn in rounds[0])
     samples, runner = terms.allowed.samples, runner or Runner(workers=1)

@@ -78,10 +78,7 @@ def study_orders(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     All orders are one batch. Loops of size one are left out; where more than `MOST_DIMENSIONS` are left, so are those
     that do not run more than once at any of the memories.
 
-    Raises
-    ------
-    InputError
-        If a memory is unknown, there are too many loops, or the mapping is illegal.
+    Raises an `InputError` if a memory is unknown, there are too many loops, or the mapping is illegal.
     """
     from tilewright.cost import DenseModel  # noqa: PLC0415  (Numba loads late)
 

@@ -71,10 +71,7 @@ def load(name: str, /, **options: int | str) -> Graph:
 
     Case, hyphens, underscores and spaces in the name do not matter. What ``options`` there are: `describe`.
 
-    Raises
-    ------
-    InputError
-        If the network or an option is unknown, or an option is no positive integer.
+    Raises an `InputError` if the network or an option is unknown, or an option is no positive integer.
     """
     bare, _, suffix = name.partition(":")
     known = _canonical(bare)

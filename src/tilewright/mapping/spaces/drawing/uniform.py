@@ -234,10 +234,7 @@ class UniformDraws:
     def draw(self, rng: Generator, steps: NDArray[np.int32], ranks: NDArray[np.int8], legal: bool) -> None:
         """Fill ``steps`` and ``ranks`` ``(s, d, b)``.
 
-        Raises
-        ------
-        InputError
-            If there are none, or fewer than 1 in `HOPELESS` draws is legal.
+        Raises an `InputError` if there are none, or fewer than 1 in `HOPELESS` draws is legal.
         """
         source = self.small if legal else self.every
         if not source.size.mappings:

@@ -85,10 +85,7 @@ def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, cons
                  layout: Layout) -> SpaceArrays:
     """Return a space as arrays, whether or not its rules leave it mappings.
 
-    Raises
-    ------
-    InputError
-        If a dimension may loop at no memory.
+    Raises an `InputError` if a dimension may loop at no memory.
     """
     names, sizes = layout.dimensions, operator.sizes
     slots = slot_table(layout, accelerator)
@@ -228,10 +225,7 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
 
     Dimensions of size 1 are left out (one is kept where there is no other).
 
-    Raises
-    ------
-    InputError
-        If there are more slots, tensors, axes or capacities than the table has room for.
+    Raises an `InputError` if there are more slots, tensors, axes or capacities than the table has room for.
     """
     active = np.flatnonzero(space.sizes > 1) if (space.sizes > 1).any() else np.array([0])
     axes = active_axes(space.axes, active)

@@ -49,10 +49,7 @@ class Constraints:
     A place is a memory (``GLB``) or one side of an array (``PE.X``). What is not named is free. Whatever the order that
     they were written in, equal restrictions are equal objects and have equal text.
 
-    Raises
-    ------
-    InputError
-        If a name stands where a list of names must, or anything but `Bounds` where they must.
+    Raises an `InputError` if a name stands where a list of names must, or anything but `Bounds` where they must.
     """
 
     keeps: Choices = field(default_factory=dict)
@@ -88,10 +85,8 @@ class Constraints:
     def check(self, operator: Operator, accelerator: Accelerator) -> None:
         """Check every name and number against an operator and an accelerator.
 
-        Raises
-        ------
-        InputError
-            If a name is unknown, a number out of range, or one entry contradicts itself or the machine.
+        Raises an `InputError` if a name is unknown, a number out of range, or one entry contradicts itself or the
+        machine.
         """
         memories = [level.name for level in accelerator.memories]
         fanouts = [level.name for level in accelerator.fanouts]
@@ -182,10 +177,7 @@ class Constraints:
 
         What only one of them names holds as it is; of two lists of orders those that both allow are left.
 
-        Raises
-        ------
-        InputError
-            If both say what a memory keeps and differ, or nothing is left of orders or of bounds.
+        Raises an `InputError` if both say what a memory keeps and differ, or nothing is left of orders or of bounds.
         """
         for place in set(self.keeps) & set(other.keeps):
             if self.keeps[place] != other.keeps[place]:

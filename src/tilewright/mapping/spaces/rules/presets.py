@@ -33,10 +33,7 @@ def dataflow_constraints(name: str, operator: Operator, accelerator: Accelerator
     halves lanes, also those of filter rows; its row-stationary tiles grow evenly, so that an element may hold several
     output positions, and only part of a filter row; and it may fill a flexible array along the other side.
 
-    Raises
-    ------
-    InputError
-        If the name is unknown, or the outermost memory cannot hold the tensors.
+    Raises an `InputError` if the name is unknown, or the outermost memory cannot hold the tensors.
     """
     flow = DATAFLOWS.get(name)
     return _Preset(flow, operator, accelerator).constraints()
