@@ -19,7 +19,6 @@ from tilewright.allocation.order import in_order as in_order
 from tilewright.allocation.order import predecessors as predecessors
 from tilewright.allocation.order import reordered as reordered
 from tilewright.allocation.parts import MOST_PARTS as MOST_PARTS
-from tilewright.allocation.parts import PART as PART
 from tilewright.allocation.parts import Parts as Parts
 from tilewright.allocation.problem import Bus as Bus
 from tilewright.allocation.problem import OperationStep as OperationStep
@@ -44,7 +43,6 @@ from tilewright.allocation.stays import Prices as Prices
 from tilewright.allocation.stays import Stay as Stay
 from tilewright.allocation.stays import tally as tally
 from tilewright.allocation.stays import transfers_of as transfers_of
-from tilewright.allocation.tiles import MOST_TILES as MOST_TILES
 from tilewright.allocation.tiles import TILE as TILE
 from tilewright.allocation.verifying import PlanFault as PlanFault
 from tilewright.allocation.verifying import verify as verify

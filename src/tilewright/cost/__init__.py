@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from tilewright.cost.systolic.partitions import partitioned_counts as partitioned_counts
     from tilewright.cost.systolic.partitions import partitioned_cycles as partitioned_cycles
     from tilewright.cost.systolic.products import SystolicProduct as SystolicProduct
-    from tilewright.cost.systolic.reconfigurable import ARRAY_SPACES as ARRAY_SPACES
     from tilewright.cost.systolic.reconfigurable import DISTRIBUTED as DISTRIBUTED
     from tilewright.cost.systolic.reconfigurable import DRAM_MEMORIES as DRAM_MEMORIES
     from tilewright.cost.systolic.reconfigurable import FIXED_ARRAYS as FIXED_ARRAYS

@@ -55,7 +55,6 @@ from tilewright.hardware.presets import find_accelerator as find_accelerator
 from tilewright.hardware.presets import find_design_space as find_design_space
 from tilewright.hardware.presets import preset as preset
 from tilewright.hardware.presets import preset_names as preset_names
-from tilewright.hardware.schema import parse_bytes as parse_bytes
 from tilewright.hardware.sparsity import RUN_BITS as RUN_BITS
 from tilewright.hardware.sparsity import Action as SparseAction
 from tilewright.hardware.sparsity import Compression as Compression

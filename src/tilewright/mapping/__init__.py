@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tilewright.mapping.flexibility import Flexion as Flexion
     from tilewright.mapping.flexibility import TileRule as TileRule
     from tilewright.mapping.flexibility import flexion as flexion
-    from tilewright.mapping.flexible import effective_pairs as effective_pairs
     from tilewright.mapping.flexible import flexible_machine as flexible_machine
     from tilewright.mapping.flexible import flexible_spaces as flexible_spaces
     from tilewright.mapping.flexible import flexible_within as flexible_within
@@ -103,10 +102,6 @@ if TYPE_CHECKING:
     from tilewright.mapping.text import nest_rows as nest_rows
     from tilewright.mapping.text import render as render
     from tilewright.mapping.tile_counts import EstimatedCount as EstimatedCount
-    from tilewright.mapping.tile_counts import parted_buffer as parted_buffer
-    from tilewright.mapping.tile_counts import parted_triples as parted_triples
-    from tilewright.mapping.tile_counts import shared_buffer as shared_buffer
-    from tilewright.mapping.tile_counts import triples as triples
     from tilewright.mapping.zeros import Zeros as Zeros
 
 __getattr__, __all__ = late_names(__name__)

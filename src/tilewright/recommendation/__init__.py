@@ -17,7 +17,6 @@ from tilewright.recommendation.labels import confusions as confusions
 from tilewright.recommendation.labels import label as label
 from tilewright.recommendation.labels import regrets as regrets
 from tilewright.recommendation.labels import score as score
-from tilewright.recommendation.labels import zoo_products as zoo_products
 from tilewright.recommendation.mappings import GUESSES as GUESSES
 from tilewright.recommendation.mappings import LIKE as LIKE
 from tilewright.recommendation.mappings import NEAREST as NEAREST

@@ -2,7 +2,6 @@
 
 from tilewright.base import offered
 from tilewright.scheduling import methods  # noqa: F401  (registers)
-from tilewright.scheduling.analysis import JOB_SAMPLES as JOB_SAMPLES
 from tilewright.scheduling.analysis import JOB_STUDY as JOB_STUDY
 from tilewright.scheduling.analysis import Analysis as Analysis
 from tilewright.scheduling.analysis import analyse as analyse

@@ -4,7 +4,6 @@ from tilewright.base import offered
 from tilewright.search import mappers as mappers
 from tilewright.search.bounding import Bounding as Bounding
 from tilewright.search.bounding import KeptBounding as KeptBounding
-from tilewright.search.bounding import score_bound as score_bound
 from tilewright.search.boxes import BlackBox as BlackBox
 from tilewright.search.boxes import Optimiser as Optimiser
 from tilewright.search.boxes import PointSearch as PointSearch

@@ -3,9 +3,6 @@
 from tilewright.base import offered
 from tilewright.codesign.allocation.agents import GLOBAL as GLOBAL
 from tilewright.codesign.allocation.agents import observations as observations
-from tilewright.codesign.allocation.budgets import FPGAS as FPGAS
-from tilewright.codesign.allocation.budgets import MEASURES as MEASURES
-from tilewright.codesign.allocation.budgets import SHARES as SHARES
 from tilewright.codesign.allocation.budgets import AllocationBudget as AllocationBudget
 from tilewright.codesign.allocation.budgets import read_budget as read_budget
 from tilewright.codesign.allocation.exact import ExactAllocation as ExactAllocation
@@ -16,13 +13,10 @@ from tilewright.codesign.allocation.methods import AllocatedLayer as AllocatedLa
 from tilewright.codesign.allocation.methods import AllocationResult as AllocationResult
 from tilewright.codesign.allocation.methods import Trial as Trial
 from tilewright.codesign.allocation.methods import allocate as allocate
-from tilewright.codesign.allocation.problem import DEPLOYMENTS as DEPLOYMENTS
-from tilewright.codesign.allocation.problem import OBJECTIVES as OBJECTIVES
 from tilewright.codesign.allocation.problem import AllocationProblem as AllocationProblem
 from tilewright.codesign.allocation.styles import STYLES as STYLES
 from tilewright.codesign.allocation.styles import AllocationStyle as AllocationStyle
 from tilewright.codesign.allocation.styles import buffer_bytes as buffer_bytes
-from tilewright.codesign.allocation.styles import style_mappings as style_mappings
 from tilewright.codesign.allocation.table import PE_LEVELS as PE_LEVELS
 from tilewright.codesign.allocation.table import AllocationTable as AllocationTable
 from tilewright.codesign.allocation.table import PipelineStages as PipelineStages

@@ -28,12 +28,10 @@ from tilewright.fusion.flat.networks import FusionGoal as FusionGoal
 from tilewright.fusion.flat.networks import fuse_attention as fuse_attention
 from tilewright.fusion.flat.plan_files import attention_terms as attention_terms
 from tilewright.fusion.flat.plan_files import attention_yaml as attention_yaml
-from tilewright.fusion.flat.plan_files import read_attention_plans as read_attention_plans
 from tilewright.fusion.flat.rerun import RerunCost as RerunCost
 from tilewright.fusion.flat.rerun import RerunPlan as RerunPlan
 from tilewright.fusion.flat.rerun import rerun_best as rerun_best
 from tilewright.fusion.flat.rerun import rerun_cost as rerun_cost
-from tilewright.fusion.flat.search import FLAT_OBJECTIVES as FLAT_OBJECTIVES
 from tilewright.fusion.flat.search import SPACES as SPACES
 from tilewright.fusion.flat.search import AttentionCost as AttentionCost
 from tilewright.fusion.flat.search import AttentionPlan as AttentionPlan

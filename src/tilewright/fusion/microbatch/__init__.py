@@ -3,8 +3,6 @@
 from tilewright.base import offered
 from tilewright.fusion.microbatch import mappers  # noqa: F401  (registers)
 from tilewright.fusion.microbatch.chain import ChainEntry as ChainEntry
-from tilewright.fusion.microbatch.chain import chain as chain
-from tilewright.fusion.microbatch.costs import GROUP_FIGURES as GROUP_FIGURES
 from tilewright.fusion.microbatch.costs import MicroBatchBounds as MicroBatchBounds
 from tilewright.fusion.microbatch.costs import bound_of as bound_of
 from tilewright.fusion.microbatch.costs import bounds as bounds
@@ -25,13 +23,11 @@ from tilewright.fusion.microbatch.plans import MicroBatchGroup as MicroBatchGrou
 from tilewright.fusion.microbatch.plans import MicroBatchPlan as MicroBatchPlan
 from tilewright.fusion.microbatch.plans import micro_batch_terms as micro_batch_terms
 from tilewright.fusion.microbatch.plans import read_micro_batches as read_micro_batches
-from tilewright.fusion.microbatch.problem import FUSION_OBJECTIVES as FUSION_OBJECTIVES
 from tilewright.fusion.microbatch.problem import OVER as OVER
 from tilewright.fusion.microbatch.problem import SYNC as SYNC
 from tilewright.fusion.microbatch.problem import FusedMachine as FusedMachine
 from tilewright.fusion.microbatch.problem import MicroBatchProblem as MicroBatchProblem
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS as FUSION_MAPPERS
-from tilewright.fusion.microbatch.session import SAMPLES as SAMPLES
 from tilewright.fusion.microbatch.session import Fused as Fused
 from tilewright.fusion.microbatch.session import FusionMapper as FusionMapper
 from tilewright.fusion.microbatch.session import FusionSession as FusionSession
