@@ -45,11 +45,20 @@ def find_accelerator(name_or_path: str) -> Accelerator:
 
 def find_design_space(name_or_path: str) -> DesignSpace:
     """Return what may vary of the preset of this name, or of the accelerator in this file or YAML text."""
-    if not _is_file(name_or_path) and name_or_path not in preset_names():
+    if _is_file(name_or_path):
+        from tilewright.hardware.files import load_design_space  # noqa: PLC0415
+
+        return load_design_space(name_or_path)
+    if name_or_path not in preset_names():
         raise unknown_name("accelerator", name_or_path, list(preset_names()))
+    return _shipped_space(name_or_path)
+
+
+@cache
+def _shipped_space(name: str) -> DesignSpace:
     from tilewright.hardware.files import load_design_space  # noqa: PLC0415
 
-    return load_design_space(name_or_path if _is_file(name_or_path) else ZOO / f"{name_or_path}.yaml")
+    return load_design_space(ZOO / f"{name}.yaml")
 
 
 def _is_file(name_or_path: str) -> bool:
