@@ -146,8 +146,9 @@ COUNTED = {
     "flexion-shape": (["holds", "holds in direction"], "48x16 folds layer 15 1.00 times"),
 }
 """Verdicts and a figure that do not depend on searches: those of the first claims, and what the notes tell."""
-SLOW = {"confuciux-table8.5", "digamma-fig6.8", "flat-figA9", "flexion-future", "mse-fig5.3",
-        "magma-fig7.8", "magma-fig7.10", "magma-fig7.11", "ruby-fig12", "ruby-fig14"}
+SLOW = {"confuciux-table8.5", "digamma-fig6.8", "dnnfuser-table3", "flat-figA9", "flexion-future", "gamma-fig4.5",
+        "mse-fig5.3", "magma-fig7.8", "magma-fig7.9", "magma-fig7.10", "magma-fig7.11", "ruby-fig11", "ruby-fig12",
+        "ruby-fig14"}
 """What takes long, and, of the figures that one function makes, those that differ in their data alone."""
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
                                          for name in TINY])

@@ -160,6 +160,7 @@ def test_a_vector_unit_that_no_node_would_use_is_no_reason_to_refuse():
     assert [note.text for note in made.notes] == ["the vector unit: maestro has none"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("objective", ["latency", "edp"])
 def test_designs_and_sweeps_count_it_and_their_bounds_too(objective):
     """Two networks with weights: what a design takes is what its runs do, and no bound is above."""

@@ -84,10 +84,10 @@ def test_layers_that_differ_in_sizes_alone_are_modelled_together_and_score_as_by
 
 def test_descending_gains_much_on_what_it_begins_with():
     def best(rate):
-        session = Session(asked(), 300, None, 0, Runner(workers=1))
+        session = Session(asked(), 120, None, 0, Runner(workers=1))
         for _ in DESIGNERS.get("gradient")(session, {"rate": rate}).steps():
             pass
-        assert session.spent == 300
+        assert session.spent == 120
         return session.score_so_far
 
     assert best(0.15) < 0.5 * best(0.0)

@@ -84,7 +84,7 @@ def same(found, expected, index=slice(None)):
         np.testing.assert_array_equal(getattr(found, row)[index], getattr(expected, row), row)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("perfect", [True, False], ids=["perfect", "ragged"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_batch_scores_each_mapping_as_if_alone(name, perfect):

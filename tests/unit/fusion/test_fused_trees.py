@@ -89,6 +89,7 @@ def problem(goal="dram", graph=None, capacity=600):
     return TreeProblem(tensor_graph(graph or chain()), machine(capacity), goal)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("goal", GOALS)
 def test_plans_are_no_worse_than_unfused_and_above_the_bound(goal):
     plan = fuse_trees(problem(goal), QUICK)
@@ -328,6 +329,7 @@ def drawn_plan(rng, told):
     return FusionPlan(told, tuple(groups))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("graph", "capacity"), [(chain((3, 4, 2, 3), 4), 40), (chain((3, 4, 2, 3), 4), 400),
                                                  (residual(), 900)])
 def test_no_random_plan_is_below_the_bound_as_the_oracle_costs_it(graph, capacity):

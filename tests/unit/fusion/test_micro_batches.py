@@ -157,6 +157,7 @@ def test_on_the_stated_machine_nothing_gains_more_than_three_percent(network):
         assert run.score <= unfused
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("network", "memory", "gigabytes"), [("mnasnet", 55e6, 0.9), ("resnet18", 25e6, 0.1)])
 def test_g_sampler_is_near_the_optimum_and_never_below(network, memory, gigabytes):
     problem = MicroBatchProblem.of(zoo.load(network), slow(gigabytes), 64, memory)

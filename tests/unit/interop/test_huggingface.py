@@ -41,14 +41,15 @@ KNOWN = {
     "resnet18": ("resnet18", "resnet", {"architectures": ["ResNetForImageClassification"], "depths": [2, 2, 2, 2],
                                         "hidden_sizes": [64, 128, 256, 512], "layer_type": "basic", **CLASSES},
                  {"batch": 1, "image": 224}),
-    "resnet50": ("resnet50", "resnet", {"architectures": ["ResNetForImageClassification"], **CLASSES},
-                 {"batch": 2, "image": 224}),
     "mobilenet-v2": ("mobilenet-v2", "mobilenet_v2", {"architectures": ["MobileNetV2ForImageClassification"],
                                                       **CLASSES}, {"batch": 1}),
     "bert-base": ("bert-base", "bert", {}, {"batch": 1, "sequence": 128}),
+    "resnet50": ("resnet50", "resnet", {"architectures": ["ResNetForImageClassification"], **CLASSES},
+                 {"batch": 2, "image": 224}),
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_known_network_is_that_of_the_zoo(case, load):
     name, model_type, values, bind = KNOWN[case]

@@ -204,16 +204,19 @@ PAGES = {
         ONE, "edge-s2", mappers="random,ga", budget=60, seeds=2, workers=1), ""), path),
     "notebook": notebook,
 }
+LIKE = "deployment", "explore", "compare"
+"""Pages of parts that others have too: the last two are tables and plots, as that of flexibility."""
 
 
-@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in LIKE else [])
+                                  for kind in PAGES])
 def test_nothing_on_any_page_is_cut_off_or_over_another(visit, tmp_path, kind):
     file = PAGES[kind](tmp_path / "page.html")
     assert file.stat().st_size < 1_000_000
     page = visit(file, 1280)
     page.evaluate("document.querySelectorAll('details.layer').forEach((layer, place) => { layer.open = place < 2; })")
     boxes = (Path(__file__).parent / "boxes.js").read_text(encoding="utf-8")
-    for width in (1280, 1920):
+    for width in (1280, *((1920,) if kind in ("map", "design") else ())):
         page.set_viewport_size({"width": width, "height": 900})
         eventually(page, "[...document.querySelectorAll('.plot')].every(box => !box.checkVisibility() || "
                          "Math.abs((box.querySelector('svg') || box).clientWidth - box.clientWidth) < 4"

@@ -38,6 +38,7 @@ def optimise(name, options=None, samples=800, seed=3):
     return best
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", BOXES)
 def test_optimisers_come_much_nearer_than_chance(name):
     chance = distances(np.random.default_rng(0).random((500, 9))).min()
@@ -46,12 +47,14 @@ def test_optimisers_come_much_nearer_than_chance(name):
     assert optimise(name, options, samples=500) < 0.8 * chance
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", BOXES)
 def test_seeds_differ_and_the_same_seed_repeats(name):
     assert optimise(name, samples=150, seed=1) == optimise(name, samples=150, seed=1)
     assert optimise(name, samples=150, seed=1) != optimise(name, samples=150, seed=2)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", BOXES)
 def test_losses_that_say_nothing_do_no_harm(name):
     box = MAPPERS.get(name)
