@@ -116,10 +116,8 @@ def oriented(node: NodeView, given: MatrixProduct, sides: tuple[str, str], note:
 def check_convolution(node: NodeView, x: Shape, w: Shape, channels: int, which: str) -> None:
     """Refuse an input and weights that do not go together; ``channels`` are those that the weights ask for.
 
-    Raises
-    ------
-    InputError, Unsupported
-        If the shapes contradict one another, or there are more than three spatial axes.
+    Raises an `InputError` or `Unsupported` if the shapes contradict one another, or there are more than three spatial
+    axes.
     """
     if len(x) < 3 or len(x) != len(w):
         raise node.error("must have an input and weights of one rank, with one to three spatial axes", (x, w))

@@ -59,10 +59,7 @@ _WITHOUT_MACS = {"NonMaxSuppression": "sorting and suppression depend on the dat
 def translate_vector(node: NodeView) -> VectorOperator | DataMovement | Unmodelled | None:
     """Translate a node of vector work or data movement; None if its kind is in none of the tables.
 
-    Raises
-    ------
-    Unsupported
-        If a shape that it needs is not known.
+    Raises `Unsupported` if a shape that it needs is not known.
     """
     kind = node.kind
     if kind in VIEWS:

@@ -273,10 +273,7 @@ _LARGEST_EXPONENT = 64
 def evaluate(text: str, names: Mapping[str, Any]) -> float:
     """Return the value of an arithmetic expression of numbers, names and a few functions.
 
-    Raises
-    ------
-    ValueError, SyntaxError, ZeroDivisionError, OverflowError
-        If it is none.
+    Raises a `ValueError`, `SyntaxError`, `ZeroDivisionError` or `OverflowError` if it is none.
     """
     return _value(ast.parse(text.strip(), mode="eval").body, names, 0)
 

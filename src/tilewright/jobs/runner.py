@@ -67,10 +67,7 @@ class Runner:
     def run(self, jobs: Sequence[Job[T]]) -> list[T]:
         """Return the values of all jobs, in order.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            If the run was stopped before the end.
+        Raises a `KeyboardInterrupt` if the run was stopped before the end.
         """
         found = self.part(jobs)
         values = [value for value in found if value is not None]

@@ -99,10 +99,7 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
 
     ``events`` and ``shares`` are filled where they have room. Ends are infinite where a job does not fit its core.
 
-    Raises
-    ------
-    ValueError
-        If more happens than jobs can: each begins, ends, and is waited for once.
+    Raises a `ValueError` if more happens than jobs can: each begins, ends, and is waited for once.
     """
     jobs, cores = len(core), cycles.shape[1]
     for j in range(jobs):

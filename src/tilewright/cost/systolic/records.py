@@ -84,10 +84,7 @@ class SystolicCounts:
     def one(self) -> dict[str, Any]:
         """Return the figures of a single product as plain numbers, by name.
 
-        Raises
-        ------
-        ValueError
-            If there are several.
+        Raises a `ValueError` if there are several.
         """
         return {entry.name: getattr(self, entry.name).item() for entry in fields(self)}
 

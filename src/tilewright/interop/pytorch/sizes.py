@@ -28,10 +28,7 @@ class _Unknown(Exception):
 def size_of(size: int | str, symbols: Mapping[str, int]) -> int | None:
     """Return the value of a size, which may be an expression as ``sympy.srepr`` writes it; None where nobody knows.
 
-    Raises
-    ------
-    ValueError
-        If it is no such expression.
+    Raises a `ValueError` if it is no such expression.
     """
     if isinstance(size, int):
         return size

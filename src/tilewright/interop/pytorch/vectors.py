@@ -104,10 +104,7 @@ _TABLES = {"embedding": "weight", "index": "self", "index_select": "self", "gath
 def translate_vector(node: NodeView) -> Node | None:
     """Translate a node of vector work or data movement; None if its kind is in none of the tables.
 
-    Raises
-    ------
-    Unsupported
-        If a shape that it needs is not known.
+    Raises `Unsupported` if a shape that it needs is not known.
     """
     kind = node.kind
     if kind == APPEND:

@@ -33,10 +33,7 @@ def median_interval(values: Sequence[float]) -> Interval:
 
     Source: David and Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1.
 
-    Raises
-    ------
-    ValueError
-        If there are no values.
+    Raises a `ValueError` if there are no values.
     """
     if not values:
         raise ValueError("no values")

@@ -164,10 +164,7 @@ def _counts_of(size: int, extents: NDArray[np.int64], exact: bool,
 def all_divisors(numbers: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     """Return the divisors of each number, ascending.
 
-    Raises
-    ------
-    TooLarge
-        If there are too many large ones.
+    Raises `TooLarge` if there are too many large ones.
     """
     different = np.unique(numbers)
     if np.sqrt(different).sum() > MOST_TRIALS:

@@ -40,10 +40,7 @@ class Walk(NamedTuple):
 def estimated_size(space: SpaceArrays, patterns: list[Patterns], seed: int = 0) -> SpaceSize:
     """Return an unbiased estimate of how many mappings a space has, with its error.
 
-    Raises
-    ------
-    TooLarge
-        If it is not the chains of single dimensions that are too many.
+    Raises `TooLarge` if it is not the chains of single dimensions that are too many.
     """
     try:
         lanes = LaneStates(space.slots)

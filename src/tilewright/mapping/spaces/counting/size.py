@@ -94,10 +94,7 @@ class SpaceTables:
     ``patterns`` are those of the loop orders at every memory (`orders.patterns_of`); ``given`` are splits of
     dimensions that need not be counted.
 
-    Raises
-    ------
-    TooLarge
-        If they would not fit.
+    Raises `TooLarge` if they would not fit.
     """
 
     def __init__(self, space: SpaceArrays, patterns: list[Patterns], given: Mapping[int, Splits] | None = None) -> None:
@@ -268,10 +265,7 @@ def _modulo(values: Any, prime: int) -> Any:
 def space_size(space: SpaceArrays, patterns: list[Patterns]) -> SpaceSize:
     """Count the mappings of a space.
 
-    Raises
-    ------
-    TooLarge
-        If that takes tables that do not fit.
+    Raises `TooLarge` if that takes tables that do not fit.
     """
     return tables_size(SpaceTables(space, patterns))
 
