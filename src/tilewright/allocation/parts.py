@@ -57,7 +57,6 @@ def split_problem(name: str, steps: Sequence[OperationStep], tensors: Sequence[R
 
 
 def _sizes(tensor: ResidentTensor, pads: Sequence[Pad], parts: int) -> list[int]:
-    """Return the bytes of each part of a tensor."""
     least, word = min(pad.capacity_bytes for pad in pads), lcm(*(max(1, pad.word_bytes) for pad in pads))
     part = ceil(max(least, tensor.size_bytes) / parts / word) * word
     return [min(part, tensor.size_bytes - begin) for begin in range(0, tensor.size_bytes, max(1, part))]

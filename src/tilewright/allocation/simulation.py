@@ -149,7 +149,6 @@ class _Run:
         return max((max(self.ends[self.stays[one].last + 1], self.free[one]) for one in before), default=0)
 
     def _at(self, tensor: int, step: int) -> int:
-        """Return the stay of a tensor in a step."""
         return self.of[tensor][bisect_right(self.firsts[tensor], step) - 1]
 
     def _cycles(self, one: DmaTransfer) -> int:

@@ -138,9 +138,7 @@ class DesignRun(OnSheet):
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        from tilewright.report import design_tree  # noqa: PLC0415
-
-        return design_tree(self.result, _records(self.runs), self.networks, self.front, self.command)
+        return tilewright.report.design_tree(self.result, _records(self.runs), self.networks, self.front, self.command)
 
 @dataclass(frozen=True, repr=False)
 class LayersRun(OnSheet):
@@ -201,9 +199,7 @@ class LayersRun(OnSheet):
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        from tilewright.report import machines_tree  # noqa: PLC0415
-
-        return machines_tree(self.results, _records(self.runs), self.networks, self.command)
+        return tilewright.report.machines_tree(self.results, _records(self.runs), self.networks, self.command)
 
 
 def _by_name(runs: Sequence[Run]) -> dict[str, LayerRecord]:
@@ -302,7 +298,6 @@ def _keep_mappings(found: Sequence[Designed], runs: Sequence[Run], warm: Warmth)
 
 
 def _weighted(networks: Network | Sequence[Network] | Mapping[Network, float]) -> list[tuple[Network, float]]:
-    """Return networks with their weights."""
     if isinstance(networks, Mapping):
         return [(network, _weight(weight, str(weight))) for network, weight in networks.items()]
     found: list[tuple[Network, float]] = []
@@ -335,7 +330,6 @@ def _fixed(asked: DesignOptions) -> tuple[str | None, bool]:
 
 
 def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], front: tuple[str, ...]) -> DesignProblem:
-    """Return what is to be designed, checked."""
     flow, as_it_is = _fixed(asked)
     space = load_design_space(asked.arch)
     machine = space.accelerator

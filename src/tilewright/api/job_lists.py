@@ -68,7 +68,6 @@ def _job(where: str, place: int, cells: Mapping[str, str], clock_mhz: float,
 
 
 def _operator(text: str, bind: Mapping[str, int | str] | None) -> tuple[str, Operator]:
-    """Return the network and the layer that a cell names."""
     network, sign, layer = text.partition("/")
     if not sign or ":" in layer:
         return "", pick_operator(text)

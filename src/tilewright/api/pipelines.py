@@ -123,7 +123,6 @@ def _pipeline(result: PipelineResult, first: NetworkTask, request: RequestRecord
 
 
 def _distinct(layers: Iterable[PipelineLayer], second: bool) -> list[tuple[UniqueOperator, SearchResult]]:
-    """Return the distinct searches, and which layers each is for."""
     groups: dict[int, list[tuple[PipelineLayer, SearchResult]]] = {}
     for layer in layers:
         found = layer.then if second else layer.first

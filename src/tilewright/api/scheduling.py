@@ -183,7 +183,6 @@ def schedule(asked: ScheduleOptions) -> SchedulePlan:
 
 
 def _terms(asked: ScheduleOptions) -> dict[str, Any]:
-    """Return what problems are asked for."""
     return {"sharing": asked.sharing, "objective": asked.objective, "choose_mapping": not asked.fastest}
 
 

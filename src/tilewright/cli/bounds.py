@@ -90,7 +90,6 @@ _HEADS = ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Late
 
 
 def _row(layer: "UniqueOperator", bound: "LowerBounds") -> tuple[str, ...]:
-    """Return the cells of a layer."""
     from tilewright.report import engineering, measured, significant
 
     roof = bound.roofline

@@ -175,7 +175,6 @@ def _named(machine: Accelerator, level: str, what: str) -> list[Number]:
 
 
 def _value(machine: Accelerator, key: Number, value: str, where: str) -> float:
-    """Return the value of one number."""
     level, what = key
     if what.startswith(ROOM):
         return read_bytes(value, where)

@@ -203,7 +203,6 @@ def _precision_trees(accelerator: Accelerator) -> dict[str, Any]:
 
 
 def _vector_tree(unit: VectorUnit) -> dict[str, Any]:
-    """Return the fields of a vector unit that are stated."""
     stated = {"memory": unit.memory, "energy_pj_per_operation": unit.energy_pj_per_operation,
               "operations_per_cycle": _flow(dict(unit.operations_per_cycle)) if unit.operations_per_cycle else None,
               "folds": _flow(list(unit.folds)) if unit.folds else None}

@@ -52,7 +52,6 @@ def square(side: int) -> ArrayConfiguration:
 
 
 def _one(runner: Runner, key: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> Found:
-    """Run one cell."""
     (found,) = runner.run([Cell(key, compute)])
     return found
 

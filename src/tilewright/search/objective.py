@@ -173,7 +173,6 @@ class Objective:
 
     @property
     def _metrics(self) -> list[Metric]:
-        """Those of terms and constraints."""
         return [METRICS[name] for name in (*(term.metric for term in self.terms),
                                            *(limit.metric for limit in self.constraints))]
 

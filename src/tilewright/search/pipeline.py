@@ -317,7 +317,6 @@ def _limited(goal: Objective, layer: PipelineLayer) -> Objective:
 
 
 def _distinct(layers: Sequence[PipelineLayer]) -> dict[tuple[object, int | None], PipelineLayer]:
-    """Return the first of the layers of each operator and limit."""
     found: dict[tuple[object, int | None], PipelineLayer] = {}
     for layer in layers:
         found.setdefault((layer.operator.signature, layer.limit_cycles), layer)

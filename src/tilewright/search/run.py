@@ -289,7 +289,6 @@ class SearchRun(Resumable):
         yield from self.batches()
 
     def _left(self) -> float:
-        """Return the seconds left."""
         own = self.request.budget.seconds
         together = math.inf if self.watch.left is None else self.watch.left()
         return min(together, math.inf if own is None else own - self.seconds)
@@ -415,7 +414,6 @@ class SearchRun(Resumable):
         return float(scorer.scores(score_on(self.model, self.best_mapping, own))[0])
 
     def _best_model(self) -> CostModel:
-        """Return the model of the machine of the best mapping."""
         if self.best_machine is None:
             return self.model
         return model_of(replace(self.request.space, accelerator=self.best_machine), self.request.objective)

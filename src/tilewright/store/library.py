@@ -174,7 +174,6 @@ def _upsert(connection: Connection, row: dict[str, Any]) -> Insert:
 
 
 def _read(connection: Connection, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Entry]:
-    """Return the entries of some keys by these."""
     columns = [LIBRARY.c[name] for name in KEY]
     found = [Entry(**row) for first in range(0, len(keys), READ_AT_ONCE) for row in connection.execute(
         sa.select(LIBRARY).where(sa.tuple_(*columns).in_(keys[first:first + READ_AT_ONCE]))).mappings()]

@@ -204,7 +204,6 @@ def _cover_outside(loops: list[list[Loop]], kinds: list[str], name: str) -> int:
 
 
 def _nominal_counts(operator: Operator, loops: list[list[Loop]], level: int) -> list[int]:
-    """Return the iterations of the loops at ``level``."""
     extents = dict(operator.sizes)
     counts: list[int] = []
     for at, found in enumerate(loops[:level + 1]):

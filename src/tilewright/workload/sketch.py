@@ -412,7 +412,6 @@ def _each(value: Sizes, rank: int) -> tuple[int, ...]:
 
 
 def _before(padding: Padding, rank: int) -> tuple[int, ...]:
-    """Return the padding before each axis."""
     sides = (padding,) * rank if isinstance(padding, int) else padding
     return tuple(side if isinstance(side, int) else side[0] for side in sides)
 

@@ -143,7 +143,6 @@ def _layer(path: str, kind: str, settings: dict[str, Any]) -> Layer:
 
 @cache
 def _reader(kind: str) -> "TypeAdapter[Any]":
-    """Return what reads the fields of a kind of layer."""
     from pydantic import TypeAdapter  # noqa: PLC0415
 
     return TypeAdapter(LAYERS[kind])

@@ -100,7 +100,6 @@ class _RunKind:
 
 
 def _kinds(operator: Operator, runs: Turns) -> list[_RunKind]:
-    """Return the kinds of an operator's runs."""
     names = list(operator.sizes)
     if len(runs) == 0:
         return []

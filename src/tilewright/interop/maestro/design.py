@@ -78,7 +78,6 @@ def load_maestro(paths: Sequence[str | Path], layer: int | None = None) -> Forei
 
 
 def _only(network: NetworkText, layer: int | None) -> NetworkText:
-    """Return a network of one of its layers, or as it is."""
     if layer is None:
         return network
     if not 1 <= layer <= len(network.layers):

@@ -76,7 +76,6 @@ def _whole(where: str, text: str, least: int = 1) -> int:
 
 
 def _layer(label: str, name: str, line: int, cells: dict[str, str]) -> LayerText:
-    """Return the layer of a row."""
     values = {column: _whole(f"{label}:{line} {column}", cell, 0 if column == "T" else 1)
               for column, cell in cells.items()}
     lines = {"Dimensions": line, "Type": line}

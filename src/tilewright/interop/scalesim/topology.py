@@ -120,7 +120,6 @@ def _densities(row: _Row, operator: Operator, ratio: str | None) -> Operator:
 
 
 def _ratio(row: _Row) -> tuple[_Row, str | None]:
-    """Return the row without its ratio, and the ratio."""
     if row.cells and ":" in row.cells[-1]:
         return replace(row, cells=row.cells[:-1]), row.cells[-1]
     return row, None

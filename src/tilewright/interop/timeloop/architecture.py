@@ -245,7 +245,6 @@ class _Reader:
 
 
 def _class(fields: Mapping[str, Any]) -> str:
-    """Return class and subclass."""
     return f"{fields.get('class', '')} {fields.get('subclass') or ''}".strip()
 
 
