@@ -96,6 +96,23 @@ def write_reference(app: Sphinx) -> None:
                    check=True, capture_output=True)
 
 
+AS_WRITTEN: dict[str, list[str]] = {}
+"""What stands below fields, by their names: Napoleon would take what comes before a colon for a type."""
+
+
+def remember(_app: Sphinx, what: str, name: str, _obj: object, _options: object, lines: list[str]) -> None:
+    """Keep what stands below a field."""
+    if what == "attribute":
+        AS_WRITTEN[name] = list(lines)
+
+
+def put_back(_app: Sphinx, _what: str, name: str, _obj: object, _options: object, lines: list[str]) -> None:
+    """Put it back, behind Napoleon."""
+    lines[:] = AS_WRITTEN.pop(name, lines)
+
+
 def setup(app: Sphinx) -> None:
     """Let Sphinx write the reference before it reads the pages."""
     app.connect("builder-inited", write_reference)
+    app.connect("autodoc-process-docstring", remember, priority=400)
+    app.connect("autodoc-process-docstring", put_back, priority=600)

@@ -67,13 +67,15 @@ class CostBatch:
 
 @dataclass(frozen=True)
 class Needs:
-    """What each of ``b`` mappings needs of a machine: bytes of one instance of every memory, lanes of every array."""
+    """What each of ``b`` mappings needs of a machine: bytes of one instance of every memory, lanes of every array.
+
+    ``bytes`` are ``(r, b)``: by room, what the tiles there take together, twice where they are double-buffered.
+    """
 
     rooms: tuple[Number, ...]
     """Names of capacities as in `Accelerator.numbers`, outermost memory first, unlimited ones too: of each memory the
     room that tensors share, then its partitions."""
     bytes: Floats
-    """(r, b): by room, what the tiles there take together, twice where they are double-buffered."""
     arrays: tuple[str, ...]
     """Names of the fan-outs."""
     lanes: Floats
