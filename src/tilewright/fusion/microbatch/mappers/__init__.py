@@ -1,5 +1,5 @@
 """The mappers of micro-batches: each module registers its own."""
 
-from tilewright.fusion.microbatch.mappers import agents, proven, sampler, vectors
+from tilewright.fusion.microbatch.mappers import baselines, proven, sampler
 
-__all__ = ["agents", "proven", "sampler", "vectors"]
+__all__ = ["baselines", "proven", "sampler"]
