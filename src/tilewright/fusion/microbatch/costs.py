@@ -76,6 +76,23 @@ def fill_groups(problem: MicroBatchProblem, strategies: Ints, how: tuple[Any, An
     run(strategies, *how, problem.tiles, problem.weights, problem.choices[::-1].copy(), problem.memory_bytes)
 
 
+def know(problem: MicroBatchProblem, plans: Ints, begin: int, known: tuple[Floats, Ints]) -> None:
+    """Let the groups of strategies that fit, from a row on, be known, in place; see `kernels.know_groups`."""
+    from tilewright.fusion.microbatch.kernels import know_groups  # noqa: PLC0415  (Numba loads late)
+
+    run: Callable[..., None] = know_groups
+    run(plans, begin, ENERGY if problem.objective == "energy" else LATENCY, *known, *problem.tables)
+
+
+def joined(plans: Ints, known: tuple[Floats, Ints], most: int) -> Ints:
+    """Return the best strategies of known groups, at most so many; see `kernels.join_groups`."""
+    from tilewright.fusion.microbatch.kernels import join_groups  # noqa: PLC0415  (Numba loads late)
+
+    run: Callable[..., int] = join_groups
+    found = np.empty((most, plans.shape[1]), dtype=np.int64)
+    return found[:run(plans, *known, found)]
+
+
 @dataclass(frozen=True)
 class MicroBatchBounds:
     """What no strategy is below, in cycles of all groups together, and the least energy."""

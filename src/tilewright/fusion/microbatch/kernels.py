@@ -194,6 +194,64 @@ def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, mem
 
 @kept
 @njit(**_OPTIONS)
+def know_groups(plans, begin, which, costs, rows, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
+                held_starts, held, weight_bytes, rates):
+    """Let the groups of ``plans`` ``(b, n)`` from row ``begin`` on be known, where none is better.
+
+    ``costs`` ``(n, n)`` are the figures (``which`` of them) of the best known group from an entry to another, ``rows``
+    ``(n, n)`` the plan that it is of.
+    """
+    told = np.empty(FIGURES)
+    for b in range(begin, len(plans)):
+        first = 0
+        for q in range(plans.shape[1]):
+            if plans[b, q] > 0 and q < plans.shape[1] - 1:
+                continue
+            measure_group(plans[b], first, q, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
+                          held_starts, held, weight_bytes, rates, told)
+            if told[which] < costs[first, q]:
+                costs[first, q], rows[first, q] = told[which], b
+            first = q + 1
+
+
+@kept
+@njit(**_OPTIONS)
+def join_groups(plans, costs, rows, found):
+    """Fill ``found`` ``(m, n)`` with the best strategies of known groups, the best first; return how many there are.
+
+    Of those with one group only the best counts, and of those that cost the same one.
+    """
+    count = plans.shape[1]
+    before, after = np.full(count + 1, np.inf), np.full(count + 1, np.inf)
+    begin, end = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    before[0], after[count] = 0.0, 0.0
+    for last in range(count):
+        begin[last + 1] = (before[:count] + costs[:, last]).argmin()
+        before[last + 1] = before[begin[last + 1]] + costs[begin[last + 1], last]
+    for first in range(count - 1, -1, -1):
+        last = (costs[first] + after[1:]).argmin()
+        after[first], end[first] = costs[first, last] + after[last + 1], last + 1
+    values = (before[:count].reshape(-1, 1) + costs + after[1:]).ravel()
+    made, known = 0, 0.0
+    for at in np.argsort(values):
+        if made == len(found) or values[at] == np.inf:
+            break
+        if values[at] <= known * (1 + 1e-12):
+            continue
+        known, first, last = values[at], at // count, at % count + 1
+        found[made, first:last] = plans[rows[first, last - 1], first:last]
+        while first > 0:
+            found[made, begin[first]:first] = plans[rows[begin[first], first - 1], begin[first]:first]
+            first = begin[first]
+        while last < count:
+            found[made, last:end[last]] = plans[rows[last, end[last] - 1], last:end[last]]
+            last = end[last]
+        made += 1
+    return made
+
+
+@kept
+@njit(**_OPTIONS)
 def group_table(batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held, weight_bytes,
                 rates, figures):
     """Fill ``figures`` ``(n, n, FIGURES)`` of the groups from an entry to another whose weights come once."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.fusion.microbatch.costs import fill_groups, repaired
+from tilewright.fusion.microbatch.costs import fill_groups, joined, know, repaired
 from tilewright.fusion.microbatch.problem import SYNC, Ints
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, FusionSession
 from tilewright.search import Count, MapperOptions, Options, Resumable, Share, read_options
@@ -23,8 +23,7 @@ class SamplerOptions(MapperOptions):
     """Options of ``g-sampler``; population and generations are the paper's, all else is ours, as it says nothing."""
 
     population: Annotated[Count, "Strategies of a generation; the paper runs 50 generations of them."] = 40
-    elite: Annotated[Share, "Share of a generation that lives on."] = 0.1
-    parents: Annotated[Share, "Share of a generation that has children."] = 0.25
+    parents: Annotated[Share, "Strategies that have children, over the population."] = 0.25
     crossover: Annotated[Share, "Chance that a child takes a range of layers from another parent."] = 0.8
     mutation: Annotated[Share, "Chance that each micro-batch of a child becomes another, mostly one near it."] = 0.01
     level: Annotated[Share, "Chance that a range of layers of a child takes one micro-batch, near that of one of them; "
@@ -38,36 +37,44 @@ class SamplerOptions(MapperOptions):
 
 @FUSION_MAPPERS.register("g-sampler", SamplerOptions)
 class Sampler(Resumable):
-    """G-Sampler: a genetic search with crossover, mutation, split, merge and growth of groups, and repair."""
+    """G-Sampler: a genetic search with crossover, mutation, split, merge and growth of groups, repair, and joins.
 
-    changing = ("rng", "plans", "scores", "begun")
+    Groups cost what they cost by themselves. So of every group that was scored the best lives on, and parents are the
+    best strategies that these make, each with a group of its own.
+    """
+
+    changing = ("rng", "plans", "costs", "rows")
 
     def __init__(self, session: FusionSession, options: Options) -> None:
         self.options = read_options(SamplerOptions, options, "g-sampler")
         self.session, self.rng = session, np.random.default_rng(session.seed)
         after = np.append(session.problem.weights[1:], 0.0)
         self.shares = np.sqrt((session.problem.weights + after + 1.0) / np.maximum(session.problem.tiles, 1.0))
-        self.plans, self.scores, self.begun = session.problem.unfused[:0], np.empty(0), False
+        # The best group from each entry to each other, and which of the plans it is of.
+        self.plans, (length,) = session.problem.unfused[:0], self.shares.shape
+        self.costs, self.rows = np.full((length, length), np.inf), np.zeros((length, length), dtype=np.int64)
 
     def step(self) -> None:
-        """Score one generation; the first is layer by layer and random groups, where all layers take alike or any."""
+        """Score one generation, children of the best that known groups make; and let its groups be known."""
+        options, known = self.options, (self.costs, self.rows)
+        parents = max(2, round(options.parents * options.population))
+        born = self.bred(joined(self.plans, known, parents), options.population) if len(self.plans) else self.drawn()
+        self.session.score(born)
+        plans = np.concatenate([self.plans, born])
+        know(self.session.problem, plans, len(self.plans), known)
+        used = np.unique(self.rows[np.isfinite(self.costs)])
+        self.plans, self.rows[:] = plans[used], np.searchsorted(used, self.rows)
+
+    def drawn(self) -> Ints:
+        """Return the first generation: layer by layer, and random groups, where all layers take alike or any."""
         size, problem = self.options.population, self.session.problem
-        if not self.begun:
-            drawn, alike = problem.drawn(self.rng, size), np.arange(size) % 2 == 0
-            even = np.floor(problem.memory_bytes / problem.tiles * self.rng.random((size, 1)) ** 2)
-            drawn[alike] = np.clip(even, 1, problem.batch)[alike]
-            shared = self.shares * problem.memory_bytes / (self.shares @ problem.tiles)
-            drawn[1::4] = np.clip(shared / self.rng.random((size, 1)), 1, problem.batch)[1::4]
-            drawn[self.rng.random(drawn.shape) < self.rng.random((size, 1)) ** 2] = SYNC
-            self.plans = repaired(problem, np.concatenate([problem.unfused, drawn])[:size])
-            self.scores, self.begun = self.session.score(self.plans), True
-            return
-        order = np.argsort(self.scores, kind="stable")
-        elite = order[:max(1, round(self.options.elite * size))]
-        parents = self.plans[order[:max(2, round(self.options.parents * size))]]
-        born = self.bred(parents, max(1, size - len(elite)))
-        self.plans = np.concatenate([self.plans[elite], born])
-        self.scores = np.concatenate([self.scores[elite], self.session.score(born)])
+        drawn, alike = problem.drawn(self.rng, size), np.arange(size) % 2 == 0
+        even = np.floor(problem.memory_bytes / problem.tiles * self.rng.random((size, 1)) ** 2)
+        drawn[alike] = np.clip(even, 1, problem.batch)[alike]
+        shared = self.shares * problem.memory_bytes / (self.shares @ problem.tiles)
+        drawn[1::4] = np.clip(shared / self.rng.random((size, 1)), 1, problem.batch)[1::4]
+        drawn[self.rng.random(drawn.shape) < self.rng.random((size, 1)) ** 2] = SYNC
+        return repaired(problem, np.concatenate([problem.unfused, drawn])[:size])
 
     def bred(self, parents: Ints, count: int) -> Ints:
         """Return children, each changed by every operator at its chance, and made to fit."""
