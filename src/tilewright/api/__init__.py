@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from tilewright.api.fused_evaluation import fused_nest as fused_nest
     from tilewright.api.fusing import FUSION_SPACES as FUSION_SPACES
     from tilewright.api.fusing import FusedAttention as FusedAttention
-    from tilewright.api.fusing import attention_counts as attention_counts
     from tilewright.api.fusing import evaluate_saved as evaluate_saved
     from tilewright.api.fusing import fuse as fuse
     from tilewright.api.fusing import fused_space_of as fused_space_of
+    from tilewright.api.fusing import plan_counts as plan_counts
     from tilewright.api.inputs import load_accelerator as load_accelerator
     from tilewright.api.inputs import load_design_space as load_design_space
     from tilewright.api.inputs import load_mapping as load_mapping

@@ -10,7 +10,7 @@ import tilewright.report
 from tilewright.api.flags import command_line, flags, takes
 from tilewright.api.fuse_options import FuseOptions, bound_sizes
 from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, name_of
-from tilewright.api.micro_batching import fuse_micro_batches
+from tilewright.api.micro_batching import MicroBatchRun, fuse_micro_batches
 from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tree_fusing import fuse_in_trees
@@ -27,6 +27,7 @@ from tilewright.fusion.flat import (
     flat_machine,
     fuse_attention,
 )
+from tilewright.fusion.microbatch import MicroBatchCounts
 from tilewright.hardware import read_bytes
 from tilewright.jobs import Runner
 from tilewright.workload import Graph
@@ -39,6 +40,8 @@ OWN_OPTIONS = {"flat": ("within", "softmax", "causal", "clock"),
                "micro-batch": ("batch", "weight_memory", "mapper", "budget", "seed", "options"),
                "trees": ("budget", "seed", "layers")}
 """Options that not every space knows, by those that do."""
+SAVED = {"tilewright attention 1": "attentions:", "tilewright micro-batches 1": "strategy:"}
+"""Kinds of JSON that plans are saved in, and what their YAML has."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,13 +152,15 @@ def evaluate_saved(plan: str | Path, network: Network, arch: Machine, bind: Mapp
     return fuse(network, arch, bind=bind, plan=plan, space=space or "", **more)
 
 
-def attention_counts(plan: str | Path, group: int, target: tuple[Network | None, Machine | None] = (None, None),
-                     bind: Mapping[str, int | str] | None = None) -> AttentionCounts | None:
-    """Return the counts of one attention of a plan that `fuse` saved, as YAML or JSON; None where a file is no such.
+def plan_counts(plan: str | Path, group: int, target: tuple[Network | None, Machine | None] = (None, None),
+                bind: Mapping[str, int | str] | None = None) -> AttentionCounts | MicroBatchCounts | None:
+    """Return the counts of one attention, or group of micro-batches, of a plan that `fuse` saved, as YAML or JSON.
+
+    None where a file is no such.
 
     JSON names its network and machine, which ``target`` and ``bind`` then need not.
 
-    Raises an `InputError` if something cannot be read, the plan is one of another network, or it has no such attention.
+    Raises an `InputError` if something cannot be read, the plan is one of another network, or it has no such group.
     """
     asked: Mapping[str, Any] = {}
     text: str | Path = plan
@@ -164,24 +169,27 @@ def attention_counts(plan: str | Path, group: int, target: tuple[Network | None,
             saved = json.loads(read_text(Path(plan)))
         except ValueError:
             return None
-        if not isinstance(saved, dict) or saved.get("kind") != "tilewright attention 1":
+        if not isinstance(saved, dict) or saved.get("kind") not in SAVED:
             return None
         text, asked = saved.get("yaml", ""), saved.get("asked", {})
-        if not isinstance(text, str) or "attentions:" not in text or not isinstance(asked, dict):
+        if not isinstance(text, str) or SAVED[saved["kind"]] not in text or not isinstance(asked, dict):
             raise InputError(str(plan), "must have the plan as YAML, and what was asked for", None,
                              "Write it again with tilewright fuse --json")
-    elif fused_space_of(plan) != "flat":
+    elif fused_space_of(plan) is None:
         return None
     network, arch = target[0] or asked.get("network"), target[1] or asked.get("arch")
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given with this plan", str(plan))
     run = evaluate_saved(text, network, arch, bind or asked.get("bind") or None)
-    assert isinstance(run, FusedAttention)
-    plans = run.found.plans
-    if not 0 <= group < len(plans):
+    assert isinstance(run, FusedAttention | MicroBatchRun)
+    names = [one.attention.name for one in run.found.plans] if isinstance(run, FusedAttention) else [
+        one.layers[-1] for one in run.plan.groups]
+    if not 0 <= group < len(names):
         raise InputError("--group", "must be one of the plan", group, ", ".join(
-            f"{at}: {one.attention.name}" for at, one in enumerate(plans)))
-    return AttentionCounts(plans[group], run.found.machine)
+            f"{at}: {name}" for at, name in enumerate(names)))
+    if isinstance(run, FusedAttention):
+        return AttentionCounts(run.found.plans[group], run.found.machine)
+    return MicroBatchCounts(run.plan, group)
 
 
 @FUSION_SPACES.register("flat")

@@ -1,5 +1,6 @@
 """The space of micro-batches of `fuse`: what is asked for, and what came of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -9,7 +10,7 @@ from typing import Any
 import tilewright.report
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line
-from tilewright.api.fuse_options import FuseOptions
+from tilewright.api.fuse_options import FuseOptions, bound_sizes
 from tilewright.api.inputs import load_accelerator, name_of
 from tilewright.api.places import ready_place
 from tilewright.api.sheets import OnSheet
@@ -38,6 +39,8 @@ class MicroBatchRun(OnSheet):
     search: Fused | None
     """How it was found; None where the plan was given."""
     command: str
+    named: Mapping[str, Any]
+    """The network, machine and sizes that were asked for."""
 
     @cached_property
     def cost(self) -> MicroBatchCost:
@@ -96,7 +99,8 @@ class MicroBatchRun(OnSheet):
         return {"kind": "tilewright micro-batches 1", "command": self.command, "network": problem.name,
                 "accelerator": problem.machine.name, **asked, "speedup": self.speedup, "gap": self.gap,
                 "fits": self.plan.fits, "strategy": list(self.plan.strategy), "cost": vars(self.cost),
-                "unfused": vars(self.unfused), "bounds": vars(self.bounds), "groups": groups, "search": found}
+                "unfused": vars(self.unfused), "bounds": vars(self.bounds), "groups": groups, "search": found,
+                "asked": dict(self.named), "yaml": self.plan.yaml()}
 
     def write_plan(self, path: str | Path) -> Path:
         """Write the plan as YAML, which ``plan`` of `fuse` reads; folders are made."""
@@ -113,10 +117,10 @@ def fuse_micro_batches(asked: FuseOptions, graph: Graph) -> MicroBatchRun:
             asked.memory, "memory"), word_bytes=(asked.word_bits or 8) / 8, objective=asked.objective,
         weight_bytes=0.0 if asked.weight_memory is None else read_bytes(asked.weight_memory, "weight_memory"))
     ready_cache()
-    command = command_line("fuse", FuseOptions, {
-        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "budget": budget_text(budget)})
+    named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
+    command = command_line("fuse", FuseOptions, {**vars(asked), **named, "budget": budget_text(budget)})
     if asked.plan is not None:
-        return MicroBatchRun(microbatch.read_micro_batches(asked.plan, problem), None, command)
+        return MicroBatchRun(microbatch.read_micro_batches(asked.plan, problem), None, command, named)
     stop, file = asked.stop or present_stop(), None
     if asked.out is not None and "model" not in (asked.options or {}):  # what a model plans takes no time
         terms = digest((problem, asked.mapper, budget, asked.seed, sorted((asked.options or {}).items())))
@@ -124,4 +128,4 @@ def fuse_micro_batches(asked: FuseOptions, graph: Graph) -> MicroBatchRun:
     with interruptible(stop):
         found = microbatch.fuse(problem, asked.mapper, samples=budget.samples, seconds=budget.seconds, seed=asked.seed,
                                 options=asked.options, threads=cores(), checkpoint=file, told=asked.told, stop=stop)
-    return MicroBatchRun(MicroBatchPlan.of(problem, found.strategy), found, command)
+    return MicroBatchRun(MicroBatchPlan.of(problem, found.strategy), found, command, named)

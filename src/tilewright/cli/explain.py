@@ -70,17 +70,17 @@ def _explain_group(source: str, group: int, others: tuple[object, ...], target: 
     for name, given in zip(("--layer", "--density", "--store"), others, strict=True):
         if given is not None:
             raise InputError(name, "must be left out with --group", str(given))
-    planned = tilewright.api.attention_counts(source, group, target, sizes(bind, "--bind"))
+    planned = tilewright.api.plan_counts(source, group, target, sizes(bind, "--bind"))
     if planned is not None:
         if count is not None:
             print(planned.explain(count))
             return
-        tilewright.report.print_listing(("Operators", "Count", "Words"), [
-            (name, words, f"{number:,}") for name, words, number in planned.rows()], (2,), console())
+        tilewright.report.print_listing(("Operators", "Count", planned.unit), [
+            (name, words, f"{number:,.12g}") for name, words, number in planned.rows()], (2,), console())
         return
     if not tilewright.mapping.is_fused_file(Path(source)):
         raise InputError("--group", "must come with a plan of fused groups: what fuse wrote, or a file "
-                         "with groups", source, "tilewright evaluate shows the words of plans of micro-batches")
+                         "with groups", source, "Write one with tilewright fuse --json")
     found = tilewright.api.fused_counts(source, group, target, bind=sizes(bind, "--bind"), precision=precision)
     if count is not None:
         print(found.explain(count).text())

@@ -93,8 +93,8 @@ def test_what_cannot_be_planned_is_one_error(tilewright, words, told):
 
 
 def test_a_machine_without_a_shared_buffer_is_refused(tilewright):
-    done = tilewright("fuse", "bert-base", "--arch", "tpu-like")
-    assert done.code == 2 and "keeps inputs, weights and outputs" in done.err
+    done = tilewright("fuse", "bert-base", "--arch", "nvdla-like")
+    assert done.code == 2 and "keeps inputs and outputs" in done.err
     assert tilewright("fuse", "bert-base", "--arch", "flat-edge", "--arch", "flat-cloud").code == 2
 
 
@@ -136,6 +136,20 @@ def test_counts_of_a_plan_of_attention_are_derived(tilewright, tmp_path):
                       "--count", "buffer.k.fills").out == found.out
     assert "DRAM.O.updates" in tilewright("explain", "plan.json", "--group", "0").out
     for wrong in (("--group", "3"), ("--group", "0", "--count", "Buffer.X.fills"), ("--group", "0", "-n", "vgg16")):
+        assert tilewright("explain", "plan.json", *wrong).code == 2
+
+
+def test_bytes_of_micro_batches_are_derived(tilewright, tmp_path):
+    asked = ("alexnet", "--arch", "dnnfuser:DRAM.bandwidth=0.9GB/s")
+    tilewright("fuse", *asked, "--space", "micro-batch", "--batch", "8", "--memory", "2MB", "--json", "plan.json",
+               "--save", "plan.yaml")
+    groups = json.loads((tmp_path / "plan.json").read_text())["groups"]
+    found = tilewright("explain", "plan.json", "--group", "0", "--count", "dram.conv2.weights.reads")
+    assert found.code == 0 and f"the cost of the plan has {groups[0]['offchip_bytes']:,.0f}" in found.out, found.err
+    assert tilewright("explain", "plan.yaml", "--group", "0", "--network", *asked, "--count",
+                      "DRAM.conv2.weights.reads").out == found.out
+    assert "conv1.held" in tilewright("explain", "plan.json", "--group", "0").out
+    for wrong in (("--group", "30"), ("--group", "0", "--count", "DRAM.conv9.reads")):
         assert tilewright("explain", "plan.json", *wrong).code == 2
 
 

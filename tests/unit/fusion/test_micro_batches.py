@@ -15,6 +15,8 @@ from tilewright.fusion.microbatch import (
     ChainEntry,
     FusionEpisode,
     GroupSearch,
+    MicroBatchCounts,
+    MicroBatchPlan,
     MicroBatchProblem,
     bound_of,
     bounds,
@@ -131,6 +133,25 @@ def test_a_run_that_was_killed_comes_to_the_same_end(mapper, steps, tmp_path, mo
         assert (again.trace[:, ::2] == whole.trace[:, ::2]).all()
     with pytest.raises(InputError, match="seed differ"):
         fuse(problem, mapper, seed=1, **asked)
+
+
+def test_bytes_that_are_derived_add_up_to_what_groups_cost():
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        problem = random_problem(rng, 5)
+        plan = MicroBatchPlan.of(problem, repaired(problem, problem.drawn(rng, 1)))
+        for at, group in enumerate(plan.groups):
+            counts = MicroBatchCounts(plan, at)
+            words = {name: value for _, name, value in counts.rows()}
+
+            def of(memory, kinds, words=words):
+                return sum(value for name, value in words.items() if name.startswith(memory) and name.endswith(kinds))
+
+            assert of("DRAM.", ("reads", "updates")) == of("GLB.", ("fills", "drains")) == group.cost.offchip_bytes
+            assert of("DRAM.", "weights.reads") == group.cost.weight_bytes
+            assert of("GLB.", "held") == group.cost.memory_bytes
+            assert all(f"the cost of the plan has {group.cost.offchip_bytes:,.12g}" in counts.explain(name)
+                       for name in words if name.startswith("DRAM."))
 
 
 def test_more_memory_is_never_worse():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class AttentionCounts:
 
     plan: AttentionPlan
     machine: FlatMachine
+    unit: ClassVar[str] = "Words"
 
     def rows(self) -> Iterator[tuple[str, str, int]]:
         """Yield the operators, the count and the words of all there are."""

@@ -47,12 +47,13 @@ class FlatMachine:
 
 def flat_machine(accelerator: Accelerator, *, capacity_bytes: float | None = None, clock_mhz: float | None = None,
                  word_bits: int | None = None) -> FlatMachine:
-    """Return what plans of attention see of an accelerator: its outermost memory, the next that keeps all, its array.
+    """Return what plans of attention see of an accelerator: its outermost memory, a buffer, its array.
+
+    The buffer is the next memory that keeps all, or else inputs and outputs: keys and values are no weights.
 
     Another clock leaves bytes a second as they are, another width of words leaves bytes, and energy a bit.
 
-    Raises an `InputError` if no memory on the chip with a capacity keeps inputs, weights and outputs, or a figure is
-    not positive.
+    Raises an `InputError` if no memory of a capacity on the chip keeps inputs and outputs, or a figure is not positive.
 
     Examples
     --------
@@ -62,11 +63,13 @@ def flat_machine(accelerator: Accelerator, *, capacity_bytes: float | None = Non
     (1024, 262144, 28.56)
     """
     dram, *inner = accelerator.memories
-    buffer = next((memory for memory in inner if memory.capacity_bytes is not None and all(
-        memory.can_keep(role, role) for role in ("inputs", "weights", "outputs"))), None)
+    able = [[memory for memory in inner if memory.capacity_bytes is not None and all(
+        memory.can_keep(role, role) for role in roles)] for roles in (
+            ("inputs", "weights", "outputs"), ("inputs", "outputs"))]
+    buffer = next(iter(able[0] or able[1]), None)
     if buffer is None or not accelerator.fanouts:
         raise InputError(f"{accelerator.name}.levels", "must have an array, and a memory on the chip with a capacity "
-                         "that keeps inputs, weights and outputs", [level.name for level in accelerator.levels],
+                         "that keeps inputs and outputs", [level.name for level in accelerator.levels],
                          "Take flat-edge or flat-cloud, or give such a memory")
     bits = dict(accelerator.word_bits)["inputs"] if word_bits is None else word_bits
     clock = accelerator.frequency_mhz if clock_mhz is None else clock_mhz

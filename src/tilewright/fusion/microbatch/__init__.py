@@ -12,6 +12,7 @@ from tilewright.fusion.microbatch.costs import repaired as repaired
 from tilewright.fusion.microbatch.costs import scores as scores
 from tilewright.fusion.microbatch.episode import FusionEpisode as FusionEpisode
 from tilewright.fusion.microbatch.exact import GroupSearch as GroupSearch
+from tilewright.fusion.microbatch.explaining import MicroBatchCounts as MicroBatchCounts
 from tilewright.fusion.microbatch.learned import Demonstration as Demonstration
 from tilewright.fusion.microbatch.learned import demonstrations as demonstrations
 from tilewright.fusion.microbatch.learned import load_fuser as load_fuser

@@ -47,6 +47,8 @@ class FusedMachine:
     there, or passes the memory inside."""
     leakage_pj_per_cycle: float
     """Of all of it."""
+    memories: tuple[str, str] = ("DRAM", "GLB")
+    """Names of the one off chip and of the one inside it."""
 
     @classmethod
     def of(cls, machine: Accelerator) -> "FusedMachine":
@@ -63,7 +65,7 @@ class FusedMachine:
                    machine.frequency_mhz, machine.compute.energy_pj_per_mac,
                    outer.energy.read_pj * 8 / outer.word_bits, outer.energy.update_pj * 8 / outer.word_bits,
                    (shared.energy.read_pj + shared.energy.fill_pj) / 2 * 8 / shared.word_bits,
-                   1e3 * machine.leakage_mw / machine.frequency_mhz)
+                   1e3 * machine.leakage_mw / machine.frequency_mhz, (outer.name, shared.name))
 
 
 def _rate(memory: Memory) -> float:
