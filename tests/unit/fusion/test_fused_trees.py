@@ -252,10 +252,29 @@ def test_products_of_cycles_and_energy_keep_what_sums_would_drop():
 def test_products_that_were_thinned_are_not_told_as_exact(monkeypatch):
     units = [FusableUnit((str(at),), frozenset(range(at)), True, True) for at in range(2)]
     steps = steps_through(units, GroupLimits(1, 1))
-    points = [TreeCost(at, 100.0 - at) for at in range(1, 9)]
+    points = [TreeCost(at, 840.0 / at) for at in range(1, 9)]  # each as good as the others, so that all may lead
     for most, known in ((8, True), (7, False)):
         monkeypatch.setattr("tilewright.fusion.trees.joining.MOST_POINTS", most)
-        assert best_join(steps, {(0,): points, (1,): points[:1]}, "edp", TreeCost(0))[1] is known
+        assert best_join(steps, {(0,): points, (1,): [TreeCost()]}, "edp", TreeCost(0))[1] is known
+
+
+def test_products_are_the_least_of_all_partitions():
+    rng, before = np.random.default_rng(5), [(), (0,), (0,), (1, 2), (3,)]
+    units = [FusableUnit((str(at),), frozenset(needs), True, True) for at, needs in enumerate(before)]
+    steps = steps_through(units, GroupLimits(2, 2))
+
+    def ends(state, plans):
+        if state not in steps.groups:
+            return {(7, 5.0)}
+        return {(cycles + cost.latency_cycles, energy + cost.energy_pj) for group in steps.groups[state]
+                for cycles, energy in ends(state | sum(1 << at for at in group), plans) for cost in plans[group]}
+
+    for _ in range(20):
+        plans = {group: [TreeCost(int(rng.integers(1, 99)), float(rng.integers(1, 99))) for _ in range(4)]
+                 for some in steps.groups.values() for group in some}
+        chosen, exact = best_join(steps, plans, "edp", TreeCost(7, 5.0))
+        found = sum((plans[group][at] for group, at in chosen), start=TreeCost(7, 5.0))
+        assert exact and found.value("edp") == min(cycles * energy for cycles, energy in ends(0, plans))
 
 
 def test_runs_go_on_where_they_were_and_files_cost_the_same(tmp_path):
@@ -344,6 +363,17 @@ def test_no_random_plan_is_below_the_bound_as_the_oracle_costs_it(graph, capacit
     assert met > DRAWN // 8 and all(least[goal] >= bound.value(goal) for goal in GOALS)
     if graph.name == "chain":
         assert least["energy"] <= 1.005 * bound.energy_pj
+
+
+def test_a_memory_that_lets_all_pass_makes_no_bound_higher():
+    """Of the homes that a tensor may have the one counts that costs least, not the last."""
+    plain = problem("energy", chain((3, 4, 2, 3), 4), 400)
+    dram, shared = plain.accelerator.levels
+    for dear in (0.5, 50.0):
+        more = replace(shared, name="LB", energy=AccessEnergy(dear, dear, dear, dear))
+        wide = replace(plain, accelerator=replace(plain.accelerator, levels=(dram, shared, more)))
+        for goal in GOALS:
+            assert tree_bounds(wide).value(goal) <= tree_bounds(plain).value(goal) * (1 + 1e-9)
 
 
 @pytest.mark.slow

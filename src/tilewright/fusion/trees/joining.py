@@ -6,7 +6,7 @@ other beats. Where there are more states than `MOST_STATES`, groups begin with t
 leaves the cuts of one order, and the plan is the best of those alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from tilewright.fusion.trees.network import FusableUnit, TreeCost, TreeGoal
 MOST_STATES = 4000
 MOST_POINTS = 200
 """Costs kept of one state, for products of cycles and energy; beyond, those are left out that lie close to others."""
+WEIGHED = 4
+"""Plans of least weighted sums that are looked for, whose products others must come below."""
 Places = tuple[int, ...]
 
 
@@ -43,7 +45,7 @@ def steps_through(units: Sequence[FusableUnit], limits: GroupLimits) -> Steps:
 
 
 def _steps(units: Sequence[FusableUnit], limits: GroupLimits, ordered: bool) -> dict[int, tuple[Places, ...]] | None:
-    needs = [sum(1 << place for place in unit.before) for unit in units]
+    needs = [_bits(unit.before) for unit in units]
     found, waiting, everything = dict[int, tuple[Places, ...]](), {0}, (1 << len(units)) - 1
     while waiting:
         state = min(waiting, key=lambda each: (each.bit_count(), each))
@@ -53,7 +55,7 @@ def _steps(units: Sequence[FusableUnit], limits: GroupLimits, ordered: bool) -> 
         if len(found) >= MOST_STATES and not ordered:
             return None
         found[state] = tuple(_groups(units, needs, state, limits, ordered))
-        waiting |= {state | sum(1 << place for place in group) for group in found[state]} - found.keys()
+        waiting |= {state | _bits(group) for group in found[state]} - found.keys()
     return found
 
 
@@ -64,7 +66,7 @@ def _groups(units: Sequence[FusableUnit], needs: list[int], state: int, limits: 
     fronts, seen = list[Places]([()]), set[Places]()
     while fronts:
         group = fronts.pop()
-        inside = state | sum(1 << place for place in group)
+        inside = state | _bits(group)
         reach = range(group[0] if group else first, min(len(units), first + 4 * limits.units))
         for place in reach:
             larger = tuple(sorted({*group, place}))
@@ -111,14 +113,16 @@ def best_join(steps: Steps, plans: Mapping[Places, Sequence[TreeCost]], goal: Tr
         What every plan takes besides.
     """
     reached: dict[int, list[_Reached]] = {0: [_Reached(begin)]}
-    exact = steps.whole
+    exact, hopes = steps.whole, _Hopes.of(steps, plans, begin) if goal == "edp" else None
     for state, groups in steps.groups.items():
         ways = _leading(reached.pop(state, []), goal)
+        if hopes is not None:
+            ways = [way for way in ways if hopes.may_lead(way.cost, state)]
         if len(ways) > MOST_POINTS:
-            exact = False
+            exact, hopes = False, None
             ways = [ways[round(at * (len(ways) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
         for group in groups:
-            after = state | sum(1 << place for place in group)
+            after = state | _bits(group)
             reached.setdefault(after, []).extend(
                 _Reached(way.cost + cost, way, group, at) for way in ways
                 for at, cost in enumerate(plans.get(group, ())))
@@ -129,6 +133,49 @@ def best_join(steps: Steps, plans: Mapping[Places, Sequence[TreeCost]], goal: Tr
         found.append((end.group, end.plan))
         end = end.before
     return found[::-1], exact
+
+
+@dataclass(frozen=True)
+class _Hopes:
+    """What no way on from a state is below, in cycles and in energy, and a product of both that a plan has."""
+
+    fastest: Mapping[int, TreeCost]
+    leanest: Mapping[int, TreeCost]
+    most: float
+
+    @classmethod
+    def of(cls, steps: Steps, plans: Mapping[Places, Sequence[TreeCost]], begin: TreeCost) -> "_Hopes":
+        """Return them; the plan is the best of those of least weighted sums, each weighed by the one before."""
+        fastest, leanest = (_least(steps, plans, *weights) for weights in ((1.0, 0.0), (0.0, 1.0)))
+        ends = [begin + fastest[0], begin + leanest[0]]
+        for _ in range(WEIGHED):
+            last = ends[-1]
+            ends.append(begin + _least(steps, plans, last.energy_pj, float(last.latency_cycles))[0])
+        return cls(fastest, leanest, min(end.value("edp") for end in ends) * (1 + 1e-9))
+
+    def may_lead(self, cost: TreeCost, state: int) -> bool:
+        """Return whether what costs so much at a state may become as good as the plan that is known."""
+        if state not in self.fastest:
+            return False
+        return (cost.latency_cycles + self.fastest[state].latency_cycles) * (
+            cost.energy_pj + self.leanest[state].energy_pj) <= self.most
+
+
+def _least(steps: Steps, plans: Mapping[Places, Sequence[TreeCost]], cycles: float,
+           energy: float) -> dict[int, TreeCost]:
+    """Return the way on of the least weighted sum from every state that has one."""
+    last = max(steps.groups, key=int.bit_count)
+    found = {max(last | _bits(group) for group in steps.groups[last]): TreeCost()}
+    for state, groups in reversed(list(steps.groups.items())):
+        ways = [cost + found[after] for group in groups if (after := state | _bits(group)) in found
+                for cost in plans.get(group, ())]
+        if ways:
+            found[state] = min(ways, key=lambda way: cycles * way.latency_cycles + energy * way.energy_pj)
+    return found
+
+
+def _bits(places: Iterable[int]) -> int:
+    return sum(1 << place for place in places)
 
 
 def _leading(ways: list[_Reached], goal: TreeGoal) -> list[_Reached]:
