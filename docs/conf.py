@@ -97,12 +97,12 @@ def write_reference(app: Sphinx) -> None:
 
 
 AS_WRITTEN: dict[str, list[str]] = {}
-"""What stands below fields, by their names: Napoleon would take what comes before a colon for a type."""
+"""What is said of fields and properties, by name: Napoleon would take what comes before a colon for a type."""
 
 
 def remember(_app: Sphinx, what: str, name: str, _obj: object, _options: object, lines: list[str]) -> None:
-    """Keep what stands below a field."""
-    if what == "attribute":
+    """Keep what is said of a field or a property."""
+    if what in ("attribute", "property"):
         AS_WRITTEN[name] = list(lines)
 
 
