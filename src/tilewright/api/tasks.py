@@ -189,17 +189,26 @@ def budget_text(budget: Budget) -> str:
     return ",".join(filter(None, parts))
 
 
+_WARM: set[tuple[Accelerator, str, str, str, str]] = set()
+"""For what machines, and ways to search them, the engine is loaded."""
+
+
 def warm_up(task: NetworkTask) -> None:
     """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
+    asked = task.request
+    known = task.accelerator, asked.objective, asked.mapper, task.warmth.kind, repr(asked.options)
+    if known in _WARM:
+        return
     smallest = min(task.operators, key=lambda operator: operator.macs)
-    tries = partial(search, smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
-                    space=task.spaces(smallest)[0], options=task.request.options)
+    tries = partial(search, smallest, task.accelerator, objective=task.objective, mapper=asked.mapper,
+                    space=task.spaces(smallest)[0], options=asked.options)
     tried = tries(budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)))
     if tried.mapping is not None and task.warmth.kind != "off":
         # Beginning from mappings has compiled parts of its own.
         tried = tries(budget=WARM_UP_SAMPLES, start=Start.of(tried.mapping, tried.operator))
     if tried.stopped == "interrupted":
         raise KeyboardInterrupt
+    _WARM.add(known)
 
 
 def texts_of(given: str | Iterable[object] | None) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """From nouns to records: each function takes what other rooms hand out and returns its lasting form."""
 
 import hashlib
+import pickle
 import platform
 import secrets
 from collections import Counter, defaultdict
@@ -96,6 +97,13 @@ def software_record() -> SoftwareRecord:
 
 def accelerator_record(accelerator: Accelerator) -> AcceleratorRecord:
     """Return the record of a machine with its whole definition."""
+    return _accelerator_record(pickle.dumps(accelerator))
+
+
+@lru_cache(maxsize=64)
+def _accelerator_record(pickled: bytes) -> AcceleratorRecord:
+    """Write a machine, which takes longer than to search a small layer; equal ones may differ in their sources."""
+    accelerator: Accelerator = pickle.loads(pickled)
     return AcceleratorRecord(
         accelerator.name, dump_accelerator(accelerator), describe(accelerator), fingerprint(accelerator),
         float(accelerator.frequency_mhz), accelerator.compute_instances, float(accelerator.area_um2),

@@ -5,7 +5,7 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def told(fields: dict[str, object]) -> dict[str, object]:
 
 def record_to_json(record: RunRecord | LayerRecord, indent: int | None = None) -> str:
     """Return a record as JSON; numbers that are not finite become the strings ``Infinity`` and ``NaN``."""
-    return json.dumps(_plain(asdict(record)), indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(record), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
@@ -111,14 +111,16 @@ def _validated(kind: Any, data: Any, where: str) -> Any:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return _plain(_plain_number(value))
 
 

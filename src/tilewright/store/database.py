@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +110,6 @@ def _resolve(connection: Connection, run_id: str, url: str) -> str:
 
 
 def _run_row(record: RunRecord) -> dict[str, Any]:
-    bare = json.loads(record_to_json(record))
-    bare["layers"] = []
     totals = record.totals
     return {
         "id": record.id, "created": record.created, "tilewright_version": record.software.tilewright,
@@ -121,7 +119,7 @@ def _run_row(record: RunRecord) -> dict[str, Any]:
         "budget_samples": record.request.budget_samples, "budget_seconds": record.request.budget_seconds,
         "layers": len(record.layers), "search_seconds": totals.seconds,
         **{name: value for name, value in asdict(totals).items() if name in RUNS.c},
-        "record": json.dumps(bare, ensure_ascii=False),
+        "record": record_to_json(replace(record, layers=())),
     }
 
 
