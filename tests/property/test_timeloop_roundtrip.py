@@ -66,7 +66,7 @@ def turned(dump, folder, found):
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_import_export_import_is_the_identity(form, data, tmp_path_factory):
     operator, machine = data.draw(operators()), preset(data.draw(st.sampled_from(MACHINES)))
     constraints = data.draw(restrictions(operator, machine))

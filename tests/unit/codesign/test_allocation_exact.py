@@ -74,7 +74,7 @@ def test_layers_in_turn_share_the_best_pair(table, objective):
     assert solve(problem).value == value[over == 0].min()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("within", ["area=cloud", "area=iot", "power=iotx", "fpga-edge", "area=iot,power=iotx"])
 @pytest.mark.parametrize("objective", ["latency", "energy"])
 def test_highs_finds_the_same(table, within, objective):

@@ -14,6 +14,9 @@ from tilewright.hardware import preset
 from tilewright.jobs import stopped_by
 
 ASK_TELL = tuple(name for name in METHODS if name not in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"))
+EVERY = pytest.mark.parametrize("method", [
+    pytest.param(name, marks=pytest.mark.slow) if name == "reinforce-mlp" else name for name in ASK_TELL])
+"""That one is `reinforce` with another network, and has a test of its own."""
 
 
 def problem(within="area=iot", objective="latency", styles=("nvdla",), **given):
@@ -31,7 +34,7 @@ def mix():
     return problem("power=cloud", "energy", ("nvdla", "eyeriss", "shidiannao"))
 
 
-@pytest.mark.parametrize("method", ASK_TELL)
+@EVERY
 def test_epochs_are_counted_and_results_repeat(mix, method):
     one, other = (allocate(mix, method, epochs=157, seed=3) for _ in range(2))
     assert len(one.curve) == (1 if method == "exact" else 157)
@@ -43,7 +46,7 @@ def test_epochs_are_counted_and_results_repeat(mix, method):
     assert one.gap >= -1e-12
 
 
-@pytest.mark.parametrize("method", ASK_TELL)
+@EVERY
 def test_what_is_taken_up_ends_as_what_was_not(iot, method):
     whole, stop = allocate(iot, method, epochs=210, seed=1), threading.Event()
 

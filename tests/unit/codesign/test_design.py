@@ -164,8 +164,8 @@ def test_the_written_machine_reads_back() -> None:
     assert load_accelerator(dump_accelerator(machine)) == machine
 
 
-@pytest.mark.parametrize("name", ["edge-s1", "shidiannao-like", *(
-    pytest.param(name, marks=pytest.mark.slow) for name in ("edge-s3", "eyeriss", "simba-like", "tpu-like"))])
+@pytest.mark.parametrize("name", ["edge-s1", *(pytest.param(name, marks=pytest.mark.slow) for name in (
+    "shidiannao-like", "edge-s3", "eyeriss", "simba-like", "tpu-like"))])
 def test_arrays_of_any_kind_are_designed_and_the_oracle_confirms_them(name: str) -> None:
     asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits("elements=23,bytes=4KiB"))
     found = design(asked, samples=200, runner=Runner(workers=1))

@@ -60,7 +60,7 @@ def assert_uniform(drawn, expected, per):
     assert abs(statistic - freedom) < 4 * np.sqrt(2 * max(freedom, 1))
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("kind", list(RESTRICTIONS))
 @pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("name", list(MACHINES))

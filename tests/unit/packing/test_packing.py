@@ -16,6 +16,7 @@ def some(*rows, alignment=(), gaps=(), inplace=()):
     return Buffers(tuple("abcdefgh"[:len(rows)]), lower, upper, size, np.array(alignment), gaps, inplace)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "peak"), [
     ("A", CAPACITY), ("B", CAPACITY), ("C", 1_039_360), ("F", CAPACITY), ("H", CAPACITY), ("K", CAPACITY)])
 def test_challenge_instances_are_placed_at_their_live_peaks(name, peak):
