@@ -63,12 +63,9 @@ def tables(problem: ScheduleProblem) -> tuple[Any, ...]:
 
 
 def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
-    """Return what happens in the first of the plans, as `simulate` has it; errors are those of `simulate`.
+    """Return what happens in the first of the plans, as `simulate` has it.
 
-    Raises
-    ------
-    InputError
-        Also where a job is on a core that it does not fit.
+    Raises an `InputError` as `simulate` does, and where a job is on a core that it does not fit.
     """
     from tilewright.scheduling.kernels import MOST_EVENTS, run_plan  # noqa: PLC0415  (Numba loads late)
 

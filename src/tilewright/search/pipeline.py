@@ -67,11 +67,6 @@ class PipelineFigures:
         return max(self.stage_cycles, default=math.inf)
 
     @property
-    def slowest(self) -> int:
-        """The accelerator that sets the pace."""
-        return self.stage_cycles.index(self.interval_cycles)
-
-    @property
     def inputs_per_second(self) -> float:
         """Throughput at that pace."""
         return 1e6 * self.frequency_mhz / self.interval_cycles

@@ -151,10 +151,10 @@ def test_roofline_of_a_matrix_vector_product_is_bandwidth():
     operator = linear("fc", rows=1, in_features=100, out_features=50)
     roof = roofline(operator, machine(lanes(64), bandwidth=Bandwidth(shared=16.0)))
     assert roof.intensity_macs_per_byte == 5000 / (100 + 5000 + 50)
-    assert roof.ridge_macs_per_byte == 4.0
+    assert (roof.peak_macs_per_cycle, roof.bandwidth_bytes_per_cycle) == (64.0, 16.0)
     assert roof.attainable_macs_per_cycle == pytest.approx(16.0 * 5000 / 5150)
     flat = roofline(operator, machine(lanes(64)))
-    assert flat.attainable_macs_per_cycle == 64.0 and flat.ridge_macs_per_byte == 0.0
+    assert flat.attainable_macs_per_cycle == 64.0 and flat.bandwidth_bytes_per_cycle is None
 
 
 def test_bandwidth_must_be_positive():

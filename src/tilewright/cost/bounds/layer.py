@@ -49,11 +49,6 @@ class Roofline:
     bandwidth_bytes_per_cycle: float | None
 
     @property
-    def ridge_macs_per_byte(self) -> float:
-        """Intensity from which on compute limits."""
-        return self.peak_macs_per_cycle / self.bandwidth_bytes_per_cycle if self.bandwidth_bytes_per_cycle else 0.0
-
-    @property
     def attainable_macs_per_cycle(self) -> float:
         """Multiply-accumulates per cycle under the roof."""
         return self.attainable(self.intensity_macs_per_byte)
