@@ -157,6 +157,8 @@ def test_a_library_that_cannot_be_reached_costs_nothing_but_a_warning(tmp_path):
     assert "\n" not in run.library.warning
     assert found(run) == found(mapped(warm_start="similar", store=False))
     assert not run.kept.stored and read_run(run.kept.place) == run.record
+    other = designed(warm_start="library", store=tmp_path / "file" / "store.sqlite")
+    assert other.runs[0].library.warning == run.library.warning and other.score == designed().score
 
 
 def test_a_run_that_is_taken_up_again_begins_from_what_it_began_from(tmp_path):

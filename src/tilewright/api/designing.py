@@ -26,7 +26,7 @@ from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
 from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget, texts_of
-from tilewright.api.warm import Warmth, warmth
+from tilewright.api.warm import LibraryUse, Warmth, warmth
 from tilewright.base import InputError
 from tilewright.codesign import (
     DESIGNERS,
@@ -267,7 +267,8 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
         runs = () if any(one.best is None for one in found) else tuple(
             kept_run(record, asked.store) for record in _as_runs(found, graphs, replace(
                 _request(asked, problem), front=front, command=command)))
-        _keep_mappings(found, runs, warm)
+        library = _keep_mappings(found, runs, warm)
+        runs = (*(replace(run, library=library) for run in runs[:1]), *runs[1:])
     networks = tuple((graph.name, weight) for graph, (_, weight) in zip(graphs, given, strict=True))
     return LayersRun(found, runs, networks, command) if asked.per_layer else DesignRun(
         found[0], runs, networks, front, command)
@@ -284,8 +285,8 @@ def _warm(asked: DesignOptions, problem: DesignProblem) -> Warmth:
     return warmth(asked.warm_start, asked.store, spaces, Objective.parse(problem.sums), folder)
 
 
-def _keep_mappings(found: Sequence[Designed], runs: Sequence[Run], warm: Warmth) -> None:
-    """Put the mappings of designs into the library."""
+def _keep_mappings(found: Sequence[Designed], runs: Sequence[Run], warm: Warmth) -> LibraryUse:
+    """Put the mappings of designs into the library; return what became of it."""
     for one in found if runs else ():
         assert one.best is not None
         goal = one.problem.sums
@@ -294,7 +295,7 @@ def _keep_mappings(found: Sequence[Designed], runs: Sequence[Run], warm: Warmth)
             score = METRICS[goal].of(layer.cost.latency_cycles, layer.cost.energy_pj, 0.0, one.machine.frequency_mhz)
             warm.put(space, goal, (layer.mapping, layer.cost, float(score)), Provenance(
                 runs[0].record.network.name, runs[0].record.id, f"design {one.method}", str(one.seed), one.samples))
-    warm.end()
+    return warm.end()
 
 
 def _weighted(networks: Network | Sequence[Network] | Mapping[Network, float]) -> list[tuple[Network, float]]:

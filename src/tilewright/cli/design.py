@@ -49,6 +49,8 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
     for run in found.runs:
         if run.kept is not None:
             typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
+        if run.library.warning:
+            typer.echo(run.library.warning, err=True)
     if found.interrupted:
         tell_stopped(". ", asked["out"])
         raise typer.Exit(INTERRUPTED)
