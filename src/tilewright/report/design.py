@@ -249,12 +249,12 @@ def _structures(found: Designed) -> Table:
 
 def _front_table(found: Designed, points: Sequence[Candidate], front: Sequence[str]) -> Table:
     units = [_unit(name) for name in front]
-    step = max(1, -(-len(points) // _MOST_ROWS))
-    rows = tuple((*(measured(value * scale, unit) for value, (unit, scale) in zip(
-        _values(found, one, front), units, strict=True)), _numbers(found, one)) for one in points[::step])
+    every = [*dict.fromkeys((*(measured(value * scale, unit) for value, (unit, scale) in zip(
+        _values(found, one, front), units, strict=True)), _numbers(found, one)) for one in points)]
+    rows = tuple(every[::max(1, -(-len(every) // _MOST_ROWS))])
     heads = *(name.capitalize() for name in front), "Machine"
-    return Table("front", "Pareto front of the machines tried", heads, rows, () if step == 1 else (
-        f"One in {step} of {len(points)} points; the JSON has all.",))
+    return Table("front", "Pareto front of the machines tried", heads, rows, () if len(rows) == len(points) else (
+        f"{len(rows)} of {len(points)} points, of which those that read alike are one; the JSON has all.",))
 
 
 def _values(found: Designed, one: Candidate, front: Sequence[str]) -> list[float]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,6 +127,11 @@ def test_the_front_holds_what_no_other_machine_tried_beats():
     machine = found.result.problem.machine(one.chosen)
     nest = one.mapping(found.result.problem, 0).mapping(0, found.result.problem.layers[0].sizes)
     assert walk(found.result.problem.layers[0], machine, nest).energy_pj == pytest.approx(one.figures.energy_pj)
+    near = replace(found.result, tried=(*found.result.tried, *(replace(one, fronts=tuple(
+        replace(front, latency=front.latency * (1 - 1e-9), energy=front.energy * (1 + 1e-9)) for front in one.fronts))
+        for one in found.result.tried if one.fronts is not None)))
+    (table,) = (table for table in replace(found, result=near).sheet.tables if table.name == "front")
+    assert len(set(table.rows)) == len(table.rows) < len(near.front(found.front))  # what reads alike is one row
     with pytest.raises(tw.InputError, match="two or more"):
         tw.design(ONE, "edge-s2", "area=0.02mm2", budget=100, store=False).points()
 
