@@ -9,7 +9,7 @@ from tilewright.codesign.breeding import Breeder, taken
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
-from tilewright.codesign.problem import Nests
+from tilewright.codesign.problem import LayerFront, Nests
 from tilewright.codesign.screening import (
     HardwareBoxes,
     Places,
@@ -19,13 +19,14 @@ from tilewright.codesign.screening import (
     values_at,
 )
 from tilewright.codesign.session import Candidate, Session
+from tilewright.cost import HardwareBatch
 from tilewright.hardware import Number
 from tilewright.search import MOST_STARTS, MapperOptions, Options, first_of_front, read_options
 
 Machine = Mapping[Number, float]
-SPLITS = 24
+SPLITS = 16
 """Boxes that are split at once, and that the space is to begin with."""
-FIRST_ROUNDS, LAST_ROUNDS, BETWEEN = 3, 10, 12
+FIRST_ROUNDS, LAST_ROUNDS, BETWEEN = 2, 5, 12
 """Rounds of splitting before the first machine is mapped, and after the last one, at most; between them, where time is
 limited, one after so many rounds of breeding."""
 NEAR = 1.02, 1.1, 1.3
@@ -154,11 +155,12 @@ class Auto:
         needing: list[Nests] = []
         for machine in (*machines, roomy):
             made, prices, found = problem.machine(machine), self.pooling.prices(machine), dict[int, MappingPool]()
+            hardware = HardwareBatch(base=made)
             for layer, operator in enumerate(problem.layers):
                 nests = problem.begun(layer, made, session.known.get(operator.name, ()))[:most]
                 session.spent += len(nests)
                 if nests:
-                    found[layer] = self.pooling.pool(layer, Nests.joined(nests), made, prices)
+                    found[layer] = self.pooling.pool(layer, Nests.joined(nests), hardware, prices)
                     needing += nests[:1] if machine is roomy else []
             if found:
                 self._pool(found, machine)
@@ -245,14 +247,15 @@ class Auto:
 
     def _offer(self, machine: Machine, found: Lookup, at: int) -> None:
         """Cost a machine with its mappings as the model does, and take note of it; each mapping is a sample."""
-        session, made, fronts = self.session, self.problem.machine(machine), []
+        session, fronts = self.session, list[LayerFront | None]()
+        hardware = HardwareBatch(base=self.problem.machine(machine))
         for layer, pool in enumerate(self.pools):
             rows = np.array([found.chosen[layer, at]])
             if self.problem.spreads and len(pool):
                 rows = np.flatnonzero(self.pooling.fits(pool, machine)[:, 0])
                 rows = rows[first_of_front(np.column_stack([
                     pool.latency[rows], pool.energy(self.pooling.prices(machine))[rows, 0]]))]
-            fronts.append(self.pooling.front(layer, pool, made, rows) if len(pool) and len(rows) else None)
+            fronts.append(self.pooling.front(layer, pool, hardware, rows) if len(pool) and len(rows) else None)
         session.spent += sum(1 for one in fronts if one is not None)
         session.offer(Candidate.of(self.problem, machine, fronts))
 

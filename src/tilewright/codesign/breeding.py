@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.pools import MappingPool, Pooling, Worth
 from tilewright.codesign.problem import DesignProblem, Nests
+from tilewright.cost import HardwareBatch
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job
 from tilewright.mapping import MapSpace
@@ -51,17 +52,8 @@ class Breeder:
 
     def offspring(self, layer: int, kept: int) -> Offspring:
         """Return what breeds the mappings of a layer and kept set."""
-        if (layer, kept) not in self._bred:
-            self._bred[layer, kept] = Offspring(self.problem.map_space(layer, self.problem.widest, kept))
-        return self._bred[layer, kept]
-
-    @cached_property
-    def _bred(self) -> dict[tuple[int, int], Offspring]:
-        return {}
-
-    @cached_property
-    def _known(self) -> dict[object, Accelerator]:
-        return {}
+        return self.problem.once(("offspring", layer, kept), lambda: Offspring(
+            self.problem.map_space(layer, self.problem.widest, kept)))
 
     def wanted(self, pools: Sequence[MappingPool], counts: Sequence[int],  # noqa: PLR0913, PLR0917
                chosen: Mapping[Number, float], worth: Worth, rng: np.random.Generator,
@@ -156,10 +148,7 @@ class Breeder:
             one = problem.space.ranges[key]
             least = widest[key] if key[1] in ("x", "y") else problem.smallest[key]
             rounded[key] = float(one.value(one.place(min(max(whole, least), one.high))))
-        of = tuple(rounded.items())
-        if of not in self._known:
-            self._known[of] = problem.machine(rounded)
-        return self._known[of]
+        return problem.once(("near", *rounded.items()), lambda: problem.machine(rounded))
 
 
 def _alike(sizes: Mapping[str, int], others: Mapping[str, int]) -> bool:
@@ -170,13 +159,12 @@ def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Num
          seed: tuple[int, ...]) -> dict[str, Any]:
     """Return the children that are legal, as `taken` reads them, and how many were scored."""
     pooling, machine, near = breeder.pooling, breeder.problem.machine(chosen), breeder.near(chosen, worth[1] > 0)
-    prices = pooling.prices(chosen)
+    prices, hardware = pooling.prices(chosen), HardwareBatch(base=machine)
     found: dict[int, MappingPool] = {}
     for each in wanted:
         nests = breeder.children(each, machine, near, worth, np.random.default_rng((
             *seed, each.layer, *filter(None, [each.kept]))))
-        pool, known = pooling.pool(each.layer, nests, machine, prices), found.get(each.layer)
-        found[each.layer] = pool.unbeaten(prices) if known is None else known.joined(pool, prices)
+        found[each.layer] = pooling.pool(each.layer, nests, hardware, prices)
     return {"layers": {str(layer): [_told(part) for part in pool.parts] for layer, pool in found.items()},
             "samples": sum(each.count for each in wanted)}
 

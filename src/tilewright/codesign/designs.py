@@ -23,7 +23,7 @@ from tilewright.search import METRICS, Options, Source, first_of_front, read_fro
 
 FEWEST = 64
 """Samples of each layer that a share of a front's search has at least."""
-PROOF_ROUNDS = 24
+PROOF_ROUNDS = 12
 """Rounds of splitting boxes for the bound of a method that bounds nothing itself."""
 
 

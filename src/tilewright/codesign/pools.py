@@ -153,17 +153,16 @@ class Pooling:
         rows = [np.broadcast_to(numbers[key], count) for key in self.moved]
         return np.array([*rows, np.broadcast_to(numbers[LEAKAGE], count)], dtype=np.float64)
 
-    def pool(self, layer: int, nests: Nests, machine: Accelerator, prices: Floats) -> MappingPool:
+    def pool(self, layer: int, nests: Nests, hardware: HardwareBatch, prices: Floats) -> MappingPool:
         """Score mappings of a layer on a machine of ``prices``, and return those that are legal there."""
-        parts = nests.parts(self.problem, layer)
-        return MappingPool.concatenated([self._pooled(layer, nests.kept[rows], batch, machine, prices)
-                                         for rows, batch in parts])
+        found = [self._pooled(layer, nests.kept[rows], batch, hardware, prices)
+                 for rows, batch in nests.parts(self.problem, layer)]
+        return MappingPool.concatenated(found) if len(found) > 1 else found[0]
 
-    def _pooled(self, layer: int, kept: NDArray[np.int64], batch: MappingBatch, machine: Accelerator,
+    def _pooled(self, layer: int, kept: NDArray[np.int64], batch: MappingBatch, hardware: HardwareBatch,
                 prices: Floats) -> MappingPool:
         """Score mappings of one kept set."""
         model = self.problem.model(layer, batch.layout)
-        hardware = HardwareBatch(base=machine)
         told = model.table(batch, hardware) if self.priced else None
         costs, needed = model.timed(batch, hardware) if told is None else (told.costs, told.needs)
         needs = self.problem.varying(needed)
@@ -226,9 +225,10 @@ class Pooling:
         value = np.where(np.isnan(value), np.inf, value)
         return np.where(over > 0, 1e200 * (1 + np.nan_to_num(over, nan=1.0, posinf=1.0)) + value, value)
 
-    def front(self, layer: int, pool: MappingPool, machine: Accelerator, rows: NDArray[np.intp]) -> LayerFront | None:
+    def front(self, layer: int, pool: MappingPool, hardware: HardwareBatch,
+              rows: NDArray[np.intp]) -> LayerFront | None:
         """Return mappings of a layer as they cost on a machine; None where none of them is legal there."""
         nests = pool.nests.take(rows)
-        latency, energy, excess = nests.costs(self.problem, layer, HardwareBatch(base=machine))
+        latency, energy, excess = nests.costs(self.problem, layer, hardware)
         legal = np.flatnonzero(excess == 0)
         return LayerFront(latency[legal], energy[legal], nests.take(legal)) if len(legal) else None

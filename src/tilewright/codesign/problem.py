@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -36,6 +36,8 @@ CHANGED, BORROWED, LED = (0.05, 0.05), (0.07, 0.2), 0.15
 another layer, without energy and where that counts; and that it is one of the leading sets."""
 LEADING = 6
 """Kept sets of a layer that promise most on a machine."""
+WORKINGS = 2
+"""Problems, told apart by layers and space alone, of which what was made of their structure is kept."""
 GOALS = ("latency", "energy", "edp", "latency-area", "energy-area", "edp-area")
 
 
@@ -50,6 +52,12 @@ class Figures:
     def of(self, metric: str, machine: Accelerator) -> Any:
         """Return a metric of them."""
         return METRICS[metric].of(self.latency_cycles, self.energy_pj, self.area_um2, machine.frequency_mhz)
+
+
+@lru_cache(maxsize=WORKINGS)
+def _workings(_: str) -> dict[object, Any]:
+    """Return what was made for problems of one structure, which a second design need not make again."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -154,21 +162,26 @@ class DesignProblem:
     def layout(self, layer: int, number: int) -> Layout:
         """Return that of the mappings of a layer and kept set, with both sides of every array that may have them."""
         kept = self.kept[layer]
-        return self._once(("layout", layer, number), lambda: Layout.of(
+        return self.once(("layout", layer, number), lambda: Layout.of(
             self.layers[layer], self.widest, keeps=kept.keeps(kept.passed(number))))
 
     def model(self, layer: int, layout: Layout) -> DenseModel:
         """Return the model of a layer on machines of the space, for mappings of a layout."""
-        return self._once(("model", layer, layout), lambda: DenseModel(
+        return self.once(("model", layer, id(layout)), lambda: DenseModel(  # which holds the layout
             self.layers[layer], self.space.accelerator, layout))
 
-    def _once(self, key: object, make: Callable[[], Made]) -> Made:
-        """Return what ``make`` returns, made once for each key."""
-        known: dict[object, Any] = vars(self).setdefault("_known", {})
+    def once(self, key: object, make: Callable[[], Made]) -> Made:
+        """Return what ``make`` returns, made once for each key, also for later problems of these layers and space."""
+        known = _workings(self._structure)
         if key not in known:
             known[key] = make()
         found: Made = known[key]
         return found
+
+    @cached_property
+    def _structure(self) -> str:
+        """A hash of all that machines and mappings depend on: all but budget and objective."""
+        return digest((self.layers, self.space, self.tiling, self.dataflow))
 
     def varying(self, needs: Needs) -> dict[Number, Floats]:
         """Return ``(b)`` each: the least of the numbers that vary with which mappings of some needs fit."""
@@ -271,12 +284,12 @@ class DesignProblem:
     def holding(self, layer: int, machine: Accelerator, number: int) -> int:
         """Return a kept set without what memories of a machine have no room for a word of."""
         operator = self.layers[layer]
-        most = self._once(("words", layer), lambda: {memory.name: memory.copies * sum(tile_bytes(
+        most = self.once(("words", layer), lambda: {memory.name: memory.copies * sum(tile_bytes(
             tensor, dict.fromkeys(operator.sizes, 1), machine, memory.name) for tensor in operator.tensors)
             for memory in machine.memories})
         small = [min(room, most[memory.name]) for memory in machine.memories for room in memory.rooms.values()
                  if room is not None]
-        return self._once(("holding", layer, number, *small), lambda: self._holding(layer, machine, number))
+        return self.once(("holding", layer, number, *small), lambda: self._holding(layer, machine, number))
 
     def _holding(self, layer: int, machine: Accelerator, number: int) -> int:
         operator, open_pairs = self.layers[layer], self.kept[layer].open

@@ -120,11 +120,15 @@ class HardwareBoxes:
         return float(self.bound.min()) if len(self) else np.inf
 
     def split(self, count: int, below: float) -> None:
-        """Split the ``count`` boxes of the least bounds in two; leave out those with bounds not ``below`` a score."""
+        """Split the ``count`` boxes of the least bounds in four; leave out those with bounds not ``below`` a score.
+
+        In two and in two again: what lies between is not worth bounding.
+        """
         order = np.argsort(self.bound, kind="stable")
         order = order[self.bound[order] < below]
         first, rest = order[:count], order[count:]
-        made = _cut(self.problem, *self.halves(first)).bounded
+        made = _cut(self.problem, *self.halves(first))
+        made = _cut(self.problem, *made.halves(np.arange(len(made)))).bounded
         new = made.bound < below
         for name in ("low", "high", "bound"):
             setattr(self, name, np.concatenate([getattr(self, name)[rest], getattr(made, name)[new]]))

@@ -18,6 +18,7 @@ from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MappingPool, Pooling, Worth
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront
 from tilewright.codesign.session import Candidate
+from tilewright.cost import HardwareBatch
 from tilewright.hardware import RATE, Accelerator, Number
 from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
@@ -160,7 +161,7 @@ class _Group:
         """Score what was found with other bandwidths, or draw mappings on the largest machine."""
         at = int(np.argmax(_sizes(self.chosen)))
         if self.known:
-            made, prices = self.problem.machine(self.numbers(at)), self.prices[:, [at]]
+            made, prices = HardwareBatch(base=self.problem.machine(self.numbers(at))), self.prices[:, [at]]
             self.spent += sum(len(pool) for pool in self.known)
             self.pools = [self.pooling.pool(layer, pool.nests, made, prices) for layer, pool in enumerate(self.known)]
             self._pool()
@@ -236,13 +237,14 @@ class _Group:
         """Return a machine with the best of the mappings known, as the model scores them."""
         numbers = self.numbers(at)
         made, fronts = self.problem.machine(numbers), list[LayerFront | None]()
+        hardware = HardwareBatch(base=made)
         for layer, pool in enumerate(self.pools):
             latency, energy = self._figures(pool, [at])
             rows: set[int] = set()
             for factor in self.factors if len(pool) else ():
                 value = self._values(latency, energy, factor, self.rates[[at]])[:, 0]
                 rows |= {int(row) for row in np.argsort(value, kind="stable")[:BEST] if np.isfinite(value[row])}
-            fronts.append(self.pooling.front(layer, pool, made, np.array(sorted(rows))) if rows else None)
+            fronts.append(self.pooling.front(layer, pool, hardware, np.array(sorted(rows))) if rows else None)
         found = Candidate.of(self.problem, numbers, fronts)
         if found.fronts is None:
             return SweptMachine(numbers, made, unmapped=tuple(self.problem.layers[one].name for one in found.unmapped))

@@ -48,7 +48,7 @@ def test_a_design_is_within_its_limits_and_the_oracle_confirms_what_its_layers_c
 def test_no_machine_of_a_box_scores_below_its_bound(objective: str) -> None:
     asked, rng = problem("area=0.03mm2,elements=40", objective), np.random.default_rng(3)
     boxes = HardwareBoxes.whole(asked)
-    for _ in range(5):
+    for _ in range(3):
         boxes.split(8, np.inf)
     tried = 0
     for low, high, bound in zip(boxes.low, boxes.high, boxes.bound, strict=True):
@@ -89,7 +89,7 @@ def test_random_designs_with_random_kept_sets_never_score_below_their_bounds(obj
 def test_boxes_hold_every_machine_within_the_limits() -> None:
     asked, rng = problem("area=0.03mm2,bytes=6000B"), np.random.default_rng(5)
     boxes = HardwareBoxes.whole(asked)
-    for _ in range(6):
+    for _ in range(3):
         boxes.split(8, np.inf)
     sizes = np.array([len(one) for one in asked.space.ranges.values()])
     places = np.floor(sizes ** rng.random((4000, len(sizes)))).astype(np.int64) - 1

@@ -24,7 +24,7 @@ def test_children_are_bred_from_their_own_kept_set_and_from_layers_alike() -> No
     machine, prices = asked.machine(chosen), breeder.pooling.prices({k: np.array([v]) for k, v in chosen.items()})
     pools: list[MappingPool] = [
         breeder.pooling.pool(layer, Nests.joined([Nests.of(asked.map_space(layer, machine, kept).fitting(
-            rng, 60).relaid(asked.layout(layer, kept)), kept) for kept in KEPT]), machine, prices)
+            rng, 60).relaid(asked.layout(layer, kept)), kept) for kept in KEPT]), HardwareBatch(base=machine), prices)
         for layer in range(len(LAYERS))]
     lent, bred = {0: 0, 1: 0, 2: 0}, 0
     for _ in range(12):
