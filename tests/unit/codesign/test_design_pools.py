@@ -1,5 +1,7 @@
 """Pools of mappings: what is looked up of a machine is what the model says of it, and nothing better is thrown away."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,10 @@ def test_mappings_of_one_machine_serve_another_of_fewer_lanes_and_smaller_memori
     found = design(asked, samples=200, runner=Runner(workers=1))
     assert found.machine.compute_instances <= 9
     assert found.score < np.inf
+
+
+def test_problems_of_the_same_layers_and_space_share_what_is_made_of_them() -> None:
+    one, other = problem("latency"), problem("edp")
+    assert one.model(0, one.layout(0, 0)) is other.model(0, other.layout(0, 0))
+    fewer = replace(one, layers=one.layers[1:], weights=one.weights[1:])
+    assert fewer.model(0, fewer.layout(0, 0)).operator == one.layers[1]
