@@ -25,7 +25,7 @@ from tilewright.search import MOST_STARTS, MapperOptions, Options, first_of_fron
 
 Machine = Mapping[Number, float]
 SPLITS = 16
-"""Boxes that are split at once, and that the space is to begin with."""
+"""Boxes that are split at once; the space begins with twice as many."""
 FIRST_ROUNDS, LAST_ROUNDS, BETWEEN = 2, 5, 12
 """Rounds of splitting before the first machine is mapped, and after the last one, at most; between them, where time is
 limited, one after so many rounds of breeding."""
@@ -83,7 +83,7 @@ class Auto:
     def steps(self) -> Iterator[None]:
         """Work until the session is over, step by step."""
         session, layers = self.session, len(self.problem.layers)
-        self.boxes = HardwareBoxes.whole(self.problem, SPLITS)
+        self.boxes = HardwareBoxes.whole(self.problem, 2 * SPLITS)
         session.bound = self.boxes.least
         for _ in range(FIRST_ROUNDS):
             self._split()
