@@ -211,3 +211,11 @@ def test_identities_are_fresh_and_versions_are_told():
     software = software_record()
     assert software.numpy == np.__version__
     assert software.python.startswith("3.")
+
+
+def test_machines_of_one_name_have_records_of_their_own():
+    elsewhere = replace(MACHINE, sources=("elsewhere",))
+    records = [accelerator_record(one) for one in (MACHINE, replace(MACHINE, frequency_mhz=7), elsewhere, MACHINE)]
+    assert elsewhere == MACHINE and records[0] == records[3]
+    assert [record.frequency_mhz for record in records[:2]] == [MACHINE.frequency_mhz, 7]
+    assert "elsewhere" in records[2].definition and records[2].sources == ("elsewhere",) != records[3].sources
