@@ -184,6 +184,11 @@ def _between(entrant: _Entrant) -> int:
     return int(getattr(entrant.run.mapper, "between", 0))
 
 
+def _stuck(entrant: _Entrant) -> bool:
+    """Whether a member's proof has begun, and nothing raises what it proves any more."""
+    return bool(getattr(entrant.run.mapper, "stuck", False))
+
+
 class _Race:
     """The searches of members; each is set up when it first gets samples."""
 
@@ -280,16 +285,27 @@ class _Race:
             waiting = self._waiting()
             if not begins and not waiting:
                 break
-            entrant = lead if begins else self.member(waiting[0][1])
+            entrant = lead if begins else self._next_of(waiting)
             assert entrant is not None
             ahead = next((floor for floor, number in waiting if self.entered.get(number) is not entrant), math.inf)
             before = entrant.run.samples
-            yield from self.give(entrant, ahead if self.bounded else math.inf)
+            yield from self.give(entrant, ahead if self.bounded else math.inf,
+                                 _between(entrant) if _stuck(entrant) else math.inf)
             if entrant.run.samples == before and not entrant.ended:
                 break
             lead = min(self.entered.values(), key=lambda each: each.run.best)
             if lead is not entrant and _between(lead) and not lead.ended:
                 yield from self.give(lead, math.inf, _between(lead))
+
+    def _next_of(self, waiting: Sequence[tuple[float, int]]) -> _Entrant:
+        """Return who goes on of those that may beat the best: that of the least bound, unless nothing raises it more.
+
+        Then only a better mapping helps: that goes on which has tried the fewest.
+        """
+        first = self.member(waiting[0][1])
+        if not _stuck(first):
+            return first
+        return min((self.member(number) for _, number in waiting), key=lambda entrant: entrant.run.samples)
 
     def _waiting(self) -> list[tuple[float, int]]:
         """Return what members may still score, and their numbers, the least first, of those that may beat the best."""

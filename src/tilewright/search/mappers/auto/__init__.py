@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.mapping import MappingBatch
 from tilewright.search.checkpoint import Resumable, State, part
+from tilewright.search.dual import DualBound, Unbound, compile_once
 from tilewright.search.mapper import MAPPERS, Count, Natural, Share, Task, read_options
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.exact import ExactMapper
@@ -27,6 +28,9 @@ FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
+TURNS, TURNS_PER_SAMPLE, MOST_TURNS = 200, 0.1, 4000
+"""Turns at a time of raising the bound, where that is asked for by others, and for every mapping bred: a third of the
+time; and at most, as those later raise it little."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class AutoOptions(BreedingOptions):
     climb: Annotated[Count, "Mappings looked at for each that is drawn: it is changed where that does not raise its "
                             "bound."] = 200
     enumerate: Annotated[bool, "Whether spaces that the budget covers are enumerated."] = True
-    prove: Annotated[Natural, "Mappings bred before branch and bound goes on beside the breeding, where tiling is "
-                              "perfect; 0 for never."] = 20_000
+    prove: Annotated[Natural, "Mappings bred before something is proved beside the breeding: where tiling is perfect "
+                              "by branch and bound, else by a dual bound; 0 for never."] = 20_000
 
 
 @MAPPERS.register("auto", AutoOptions)
@@ -57,7 +61,7 @@ class AutoMapper(Resumable):
     takes_start = True
     between = 2500
     """Mappings proposed between turns of proofs of other spaces, which take as long."""
-    changing = "gamma", "walk", "proof", "bred", "best", "best_mapping", "covers_space"
+    changing = "gamma", "walk", "proof", "dual", "bred", "best", "best_mapping", "covers_space"
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -71,10 +75,15 @@ class AutoMapper(Resumable):
         self.covers_space = self.walk is not None
         if self.walk is None:
             _ = self._tables  # before time counts
+            if task.space.tiling != "perfect" and self.options.prove and (
+                    task.samples is None or task.samples > self.options.prove):
+                compile_once()
         self.bred, self.best = 0, np.inf
         self.best_mapping = task.space.empty(0)
         self.proof: ExactMapper | None = None
         """The branch and bound, once it goes on beside the breeding."""
+        self.dual: DualBound | None = None
+        """The dual bound, once it is raised beside the breeding."""
         self.turn: GammaMapper | ExactMapper = self.gamma
 
     def _enumeration(self) -> ExhaustiveMapper | None:
@@ -87,7 +96,13 @@ class AutoMapper(Resumable):
     @property
     def bound(self) -> float | None:
         """What no mapping of the space scores below; None while nothing is proved."""
-        return None if self.proof is None else self.proof.bound
+        known = self.proof or self.dual
+        return None if known is None else known.bound
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing raises `bound` any more."""
+        return self.dual is not None and (self.dual.turns >= MOST_TURNS or self.dual.ended(np.inf))
 
     @cached_property
     def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
@@ -103,10 +118,32 @@ class AutoMapper(Resumable):
         made.given = made.options.start
         return made if made.provable else None
 
+    @cached_property
+    def _dual(self) -> DualBound | None:
+        """The dual bound before any work; None where branch and bound proves more, or it bounds nothing."""
+        task = self.task
+        if task.space.tiling == "perfect" or not (self.options.prove and task.bounded and task.objective):
+            return None
+        try:
+            return DualBound(task.space, task.objective)
+        except Unbound:
+            return None
+
+    def _raise_bound(self) -> None:
+        """Raise the dual bound where that is behind, or another space has done better."""
+        rival = self.task.rival()
+        if (self.bred < self.options.prove and rival >= self.best) or self._dual is None:
+            return
+        self.dual, score = self._dual, min(self.best, rival)
+        due = TURNS if rival < self.best else min(TURNS, int(TURNS_PER_SAMPLE * self.bred) - self.dual.turns)
+        if due > 0 and score < ILLEGAL and self.dual.turns < MOST_TURNS:
+            self.dual.work(due, score)
+
     def ask(self, most: int) -> MappingBatch:
         """Propose the next children, or what is next in the enumeration or the proof."""
         if self.walk is not None:
             return self.walk.ask(most)
+        self._raise_bound()
         self.turn = self._next()
         batch = self.turn.ask(most)
         self.covers_space = self.turn.covers_space
@@ -149,6 +186,7 @@ class AutoMapper(Resumable):
         )
 
     def restore(self, state: State) -> None:
-        """Set all that changes, and go on with the proof where one had begun."""
+        """Set all that changes, and go on with what is proved where that had begun."""
         self.proof = self._proof if part(state, "proof") else None
+        self.dual = self._dual if part(state, "dual") else None
         super().restore(state)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Fanout
 from tilewright.mapping import MapSpace
-from tilewright.search.mappers.exact.chains import DistinctRows, StepChains, slot_around
+from tilewright.search.mappers.exact.chains import slot_around
 from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Arrays, Tables
 from tilewright.search.objective import Objective
 
@@ -60,21 +60,11 @@ class BoundArrays(NamedTuple):
     """``(b 2 (m + 1), s)``: what loops do to sliding axes there."""
 
 
-class _Unlisted(StepChains):
-    """Chains that no bound of whole mappings looks at: one row of nothing stands for all."""
-
-    together = DistinctRows(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.array([0, 1]))
-    bundles = together.rows, together.starts
-
-
 def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArrays, tuple[int, int]]:
     """Return the arrays of `auto_bounds`, and the shape of the room that its functions work in."""
-    sizes = space.arrays.sizes
-    active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.array([0])
-    slots = space.layout.shape[0]
-    resting = np.ones((1, slots), dtype=np.int64)
-    tables = Tables(space, objective or Objective.parse("power"), tuple(
-        _Unlisted(space, (place,), (resting,)) for place in active.tolist()))
+    sizes, slots = space.arrays.sizes, space.layout.shape[0]
+    tables = Tables.unlisted(space, objective or Objective.parse("power"))
+    active = [chains.dims[0] for chains in tables.chains]
     given, operator = tables.arrays, space.operator
     memories, fanouts, _, tensors, *_ = given.shape
     own = np.array([[tables.slots[memory.name][0] for memory in tables.memories],

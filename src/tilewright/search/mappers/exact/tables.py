@@ -14,6 +14,7 @@ from tilewright.search.mappers.exact.chains import (
     Floats,
     Integers,
     StepChains,
+    UnlistedChains,
     groups_of,
     merges,
     slot_around,
@@ -115,6 +116,13 @@ class Tables:
         found = [chains for chains in made if chains is not None]
         return cls(space, objective, tuple(sorted(found, key=lambda chains: -len(chains)))) if len(found) == len(
             made) else None
+
+    @classmethod
+    def unlisted(cls, space: MapSpace, objective: Objective) -> "Tables":
+        """Return the tables without any chains of steps."""
+        sizes, resting = space.arrays.sizes, np.ones((1, space.layout.shape[0]), dtype=np.int64)
+        active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.array([0])
+        return cls(space, objective, tuple(UnlistedChains(space, (at,), (resting,)) for at in active.tolist()))
 
     @property
     def accelerator(self) -> Accelerator:

@@ -1,0 +1,232 @@
+"""Ways of dimensions through arrays: which lanes, along which sides, and what these leave to be done in time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.hardware import Fanout
+from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, touched
+from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Tables
+
+MOST_EDGES = 200_000
+"""Ways of a group of dimensions through an array at most."""
+Axis = tuple[int, int, int, int]
+"""Two dimensions (the second -1 where the axis does not slide), stride and dilation."""
+LaneWay = tuple[int, float, int, float]
+"""Two limits of an array (-1: none), and the logarithms of the lanes that count there."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """A fan-out by its number, the memory that it lies inside, and its slots."""
+
+    fanout: int
+    inside: int
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Ways (w) of a dimension through an array.
+
+    Ranges of extents outside and inside; fewest lanes, and most that leave as many steps; the row of the ways to part
+    the fewest between sides; where what is left for a second array stands, outside and inside; and what is left.
+    """
+
+    outer: Integers
+    inner: Integers
+    fewest: Integers
+    most: Integers
+    row: Integers
+    before: Integers
+    after: Integers
+    left: Integers
+
+    def take(self, places: Integers) -> "Ways":
+        """Return some of the ways."""
+        return Ways(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
+
+
+@dataclass
+class Spread:
+    """The arrays of a machine, as the dimensions of an operator pass them."""
+
+    tables: Tables
+    ranges: Sequence[Ranges]
+    first_side: int
+    """Where lanes by limit stand among quantities."""
+    lane_ways: list[list[LaneWay]] = field(default_factory=list)
+    """By row, the ways to part some lanes between sides."""
+    rows: dict[tuple[int, tuple[int, ...], int], int] = field(default_factory=dict)
+
+    @cached_property
+    def inside(self) -> list[Array | None]:
+        """The array inside each memory."""
+        levels, found, at = self.tables.accelerator.levels, list[Array | None](), -1
+        for level in levels:
+            if not isinstance(level, Fanout):
+                found.append(None)
+                at += 1
+            elif at < 0 or found[at] is not None:
+                raise Unbound
+            else:
+                number = self.tables.accelerator.fanouts.index(level)
+                found[at] = Array(number, at, tuple(self.tables.slots[level.name]))
+        if sum(array is not None for array in found) > 2:
+            raise Unbound
+        return found
+
+    @cached_property
+    def arrays(self) -> list[Array]:
+        """All of them, outermost first."""
+        return [array for array in self.inside if array is not None]
+
+    @cached_property
+    def feeding(self) -> list[int]:
+        """The boundaries that feed compute."""
+        edges = self.tables.arrays.edges
+        return [b for b in range(len(edges)) if edges[b, CHILD] == len(self.tables.memories)]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Those of the dimensions."""
+        return [int(size) for size in self.tables.arrays.sizes]
+
+    @cached_property
+    def sides(self) -> tuple[list[float], dict[int, list[tuple[int, int]]]]:
+        """Return the limits of arrays, and by fan-out the slots of each limit (-1: lanes of both sides together)."""
+        limits, known = list[float](), dict[int, list[tuple[int, int]]]()
+        for s, partner, x, y, most in self.tables.sides.tolist():
+            for array in self.arrays:
+                if s in array.slots:
+                    known.setdefault(array.fanout, []).append((-1 if partner >= 0 else s, len(limits)))
+            limits.append(float(most * max(1, x) * max(1, y)))
+        return limits, known
+
+
+    def axes_of(self, t: int) -> list[Axis]:
+        """Return the axes of a tensor."""
+        given = self.tables.arrays
+        return [(int(p), int(r), int(stride), int(dilation))
+                for p, r, stride, dilation in given.axes[given.spans[t]:given.spans[t + 1]]]
+
+    def free(self, d: int, array: Array) -> tuple[int, ...]:
+        """Return the slots of an array along which a dimension may be spread."""
+        place = self.tables.chains[d].dims[0]
+        return tuple(s for s in array.slots if self.tables.space.arrays.free[s, place])
+
+    def most_lanes(self, d: int, array: Array) -> int:
+        """Return how many lanes a dimension may have."""
+        limits, known = self.sides
+        slots = self.free(d, array)
+        if not slots:
+            return 1
+        return min(self.sizes[d], int(np.prod([limits[at] for s, at in known[array.fanout] if s < 0 or s in slots])))
+
+    def row(self, d: int, array: Array, lanes: int) -> int:
+        """Return the row of the ways to part lanes of a dimension between the sides of an array."""
+        slots, (limits, known) = self.free(d, array), self.sides
+        key = (array.fanout, slots, lanes)
+        if key in self.rows:
+            return self.rows[key]
+        ways: list[LaneWay] = []
+        own = [(self.first_side + at, limits[at]) for s, at in known[array.fanout] if s < 0 or s in slots]
+        if lanes == 1:
+            ways.append((-1, 0.0, -1, 0.0))
+        elif len(own) == 1:
+            ways.append((own[0][0], float(np.log(lanes)), -1, 0.0))
+        else:
+            (x, wide), (y, high) = own
+            for one in dict.fromkeys(-(-lanes // other) for other in range(lanes, 0, -1)):
+                other = -(-lanes // one)
+                if one <= wide and other <= high:
+                    ways.append((x, float(np.log(one)), y, float(np.log(other))))
+        self.rows[key] = len(self.lane_ways)
+        self.lane_ways.append(ways)
+        return self.rows[key]
+
+    def left(self, d: int) -> Integers:
+        """Return what the first of two arrays may leave of a dimension: how many steps, were there no second."""
+        if len(self.arrays) < 2:
+            return np.array([self.sizes[d]])
+        return np.unique(-(-self.sizes[d] // np.arange(1, self.most_lanes(d, self.arrays[0]) + 1)))
+
+    def ways(self, d: int, array: Array) -> Ways:
+        """Return the ways of a dimension through an array; of lanes that leave as many steps, those of the fewest."""
+        own, size, lanes = self.ranges[d], self.sizes[d], Ranges.of(self.sizes[d])
+        last = array.inside == len(self.inside) - 1
+        low, high = (np.array([1]), np.array([1])) if last else (own.low, own.high)
+        most = np.minimum(self.most_lanes(d, array), -(-own.high[:, None] // low))
+        most = np.where(own.high[:, None] < low, 0, most)
+        first = np.maximum(np.maximum(1, -(-own.low[:, None] // high))[..., None], lanes.low)
+        until = np.minimum(most[..., None], lanes.high)
+        outer, inner, k = np.nonzero(first <= until)
+        first, until = first[outer, inner, k], until[outer, inner, k]
+        different, place = np.unique(first, return_inverse=True)
+        row = np.array([self.row(d, array, int(many)) for many in different], dtype=np.int64)[place]
+        left, none = self.left(d), np.zeros_like(outer)
+        if array is not self.arrays[-1]:
+            return Ways(outer, inner, first, until, row, none, np.searchsorted(left, -(-size // until)), none)
+        found = Ways(outer, inner, first, until, row, none, none, none)
+        before = np.repeat(np.arange(len(left)), len(outer))
+        return replace(found.take(np.tile(np.arange(len(outer)), len(left))), before=before, left=left[before])
+
+    def steps(self, d: int, array: Array, ways: Ways) -> Floats:
+        """Return the logarithm of how many steps of compute are left, by the last array."""
+        found = -(-ways.left // ways.most)
+        if len(self.arrays) == 1:
+            inner = 1 if array.inside == len(self.inside) - 1 else self.ranges[d].low[ways.inner]
+            found = np.maximum(found, (self.ranges[d].pieces[ways.outer] - 1) * inner + 1)
+        logs: Floats = np.log(found)
+        return logs
+
+    def shared(self, b: int, d: int, array: Array, ways: Ways) -> Floats:
+        """Return along how many lanes of a dimension compute's reads are shared at a boundary, at most."""
+        share, found = self.tables.arrays.share[b], np.ones(len(ways.outer))
+        if share[array.fanout]:
+            found = found * ways.most
+        if len(self.arrays) == 2 and share[self.arrays[0].fanout]:
+            found = found * np.where(ways.left > 1, -(-self.sizes[d] // np.maximum(1, ways.left - 1)) - 1,
+                                     self.sizes[d])
+        return found
+
+    def fed(self, b: int, group: tuple[int, ...], lanes: Sequence[Floats]) -> Floats:
+        """Return what part (its logarithm) of compute's reads at a boundary is left where so many lanes share."""
+        given, t = self.tables.arrays, int(self.tables.arrays.edges[b, TENSOR])
+        found = np.zeros_like(lanes[0])
+        for d, many in zip(group, lanes, strict=True):
+            if given.unused[d, t]:
+                found += np.log(np.ceil(self.sizes[d] / many - 1e-12) / self.sizes[d])
+        for p, r, stride, dilation in self.axes_of(t):
+            if r >= 0 and p in group:
+                i, j = (np.minimum(lanes[group.index(d)], self.sizes[d]) for d in (p, r))
+                found += np.log(touched(i, j, stride, dilation) / (i * j))
+        return found
+
+    def edges(self, group: tuple[int, ...], array: Array) -> tuple[Floats, Integers]:
+        """Return quantities (e, 1 + b) and ends (e, 6) of a group's ways through an array (see `problem.Problem`)."""
+        each = [self.ways(d, array) for d in group]
+        if np.prod([len(ways.outer) for ways in each], dtype=np.float64) > MOST_EDGES:
+            raise Unbound
+        grids = np.meshgrid(*(np.arange(len(ways.outer)) for ways in each), indexing="ij")
+        each = [ways.take(grid.ravel()) for ways, grid in zip(each, grids, strict=True)]
+        last, closes = array.inside == len(self.inside) - 1, array is self.arrays[-1]
+        quantities = np.zeros((len(each[0].outer), 1 + len(self.feeding)))
+        begin, end, before, after = np.zeros((4, len(quantities)), dtype=np.int64)
+        for d, ways in zip(group, each, strict=True):
+            wide, states = len(self.ranges[d].low), len(self.left(d))
+            begin, end = begin * wide + ways.outer, end * wide + (0 if last else ways.inner)
+            before, after = before * (states if closes else 1) + ways.before, after * (1 if closes else states
+                                                                                       ) + ways.after
+            if closes:
+                quantities[:, 0] += self.steps(d, array, ways)
+        for k, b in enumerate(self.feeding if closes else ()):
+            quantities[:, 1 + k] = self.fed(b, group, [self.shared(b, d, array, ways)
+                                                       for d, ways in zip(group, each, strict=True)])
+        cells = int(np.prod([len(self.ranges[d].low) for d in group]))
+        alone = np.full(len(begin), self.row(group[0], array, 1))
+        return quantities, np.column_stack([
+            before * cells + begin, after * cells + end, each[0].row, each[1].row if len(each) > 1 else alone,
+            each[0].fewest, each[-1].fewest])

@@ -1,0 +1,271 @@
+"""A space as a problem of shortest paths: what chains of extents add to the logarithms that a score is made of."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.mapping import MapSpace
+from tilewright.search.dual.arrays import Spread
+from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, hinge, touched
+from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR, Tables
+from tilewright.search.objective import Objective
+
+MOST_CASES = 3000
+"""Cases of what rests at memories at most."""
+NEVER = -1e3
+"""The logarithm of a weight of 0."""
+Rest = tuple[int, bool]
+"""Which class of dimensions runs innermost at a memory (-1: no loop is there), and whether others loop there too."""
+Case = tuple[Rest | None, ...]
+"""That of each memory but the innermost; None where it is open."""
+
+
+class Problem(NamedTuple):
+    """What `kernels` reads. Quantities (n) are sums over groups of dimensions, all in logarithms.
+
+    Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
+    pieces that the dimensions fall into which it does not use, its words, and how often windows make these cross
+    again. Then come steps of compute, how often compute reads at its boundaries, and lanes by limit of an array.
+    """
+
+    scale: float
+    factors: Integers
+    """What scores are multiplied by (its logarithm), and ``(2)`` whether cycles and energy are factors."""
+    floors: Floats
+    """``(2)``: cycles and energy, at least."""
+    steps: int
+    """The place of steps among quantities."""
+    weights: Floats
+    """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms."""
+    rooms: Floats
+    held: Integers
+    """``(q, t)`` shares of a room that a tensor's word takes, and ``(q, t, 1)`` its words among quantities."""
+    sides: Integers
+    limits: Floats
+    """``(s)``: limits of arrays: the place among quantities, and how many lanes there may be."""
+    dims: Integers
+    shapes: Integers
+    """``(g, 2)``: the dimensions of a group (twice the same of one), and how many ranges of extents each has."""
+    cells: Floats
+    cell_starts: Integers
+    """``(c, 3 t)`` quantities of pairs of ranges, and ``(g + 1)`` where those of a group begin."""
+    states: Integers
+    """``(g, l)``: what else tells nodes apart there: what is left of the dimensions for the arrays further in."""
+    edges: Floats
+    ends: Integers
+    edge_starts: Integers
+    """``(e, 1 + b)`` quantities of ways through an array, from steps on; ``(e, 6)`` the nodes where they begin and end,
+    a row of lanes for both dimensions, and these lanes; ``(g, m, 2)`` which are those of a group inside a memory."""
+    lane_spans: Integers
+    lane_sides: Integers
+    lane_logs: Floats
+    """``(v + 1)`` the ways (w) to part some lanes between sides; ``(w, 2)`` limits, and the logarithms of lanes."""
+
+
+class Builder:
+    """Makes the `Problem` of a space."""
+
+    def __init__(self, space: MapSpace, objective: Objective, floors: Sequence[float]) -> None:
+        self.space, self.tables = space, Tables.unlisted(space, objective)
+        self.a = self.tables.arrays
+        terms = self.a.terms
+        if len(terms) != 1 or not (self.a.sizes > 1).all() or (
+                2 * len(self.a.classes) + 1) ** (len(self.tables.memories) - 1) > MOST_CASES:
+            raise Unbound
+        self.sizes = [int(size) for size in self.a.sizes]
+        self.ranges = [Ranges.of(size) for size in self.sizes]
+        self.tensors, self.memories = len(space.operator.tensors), len(self.tables.memories)
+        self.width = 3 * self.tensors
+        self.steps = 2 * self.memories * self.width
+        self.floors = floors
+        self.feeding = [b for b in range(len(self.a.edges)) if self.a.edges[b, CHILD] == self.memories]
+        self.first_side = self.steps + 1 + len(self.feeding)
+        self.groups = self._groups()
+        self.spread = Spread(self.tables, self.ranges, self.first_side)
+
+    def _groups(self) -> list[tuple[int, ...]]:
+        """Return the dimensions, those together along which windows slide."""
+        pairs = {(int(p), int(r)) for p, r in self.a.axes[:, :2] if r >= 0}
+        paired = [d for pair in {tuple(sorted(pair)) for pair in pairs} for d in pair]
+        if len(set(paired)) < len(paired):
+            raise Unbound
+        return [*{tuple(sorted(pair)) for pair in pairs}, *((d,) for d in range(len(self.sizes)) if d not in paired)]
+
+    def cells(self, group: tuple[int, ...]) -> Floats:
+        """Return (c, 3 t) what pairs of ranges make of pieces, words and windows."""
+        low, high, pieces = ([np.meshgrid(*(getattr(self.ranges[d], name) for d in group), indexing="ij")[k].ravel()
+                              .astype(np.float64) for k in range(len(group))] for name in ("low", "high", "pieces"))
+        found = np.zeros((len(low[0]), 3, self.tensors))
+        for t in range(self.tensors):
+            for k, d in enumerate(group):
+                if self.a.unused[d, t]:
+                    found[:, 0, t] += np.log(pieces[k])
+            for p, r, stride, dilation in self.spread.axes_of(t):
+                if p not in group:
+                    continue
+                i = group.index(p)
+                if r < 0:
+                    found[:, 1, t] += np.log(low[i])
+                    continue
+                j = group.index(r)
+                found[:, 1, t] += np.log(touched(low[i], low[j], stride, dilation))
+                if self.a.slides[t]:
+                    first, second = float(self.sizes[p]), float(self.sizes[r])
+                    again = first * second - hinge(first, high[i], dilation) * hinge(second, high[j], stride)
+                    found[:, 2, t] += np.log(np.maximum(again / touched(first, second, stride, dilation), 1.0))
+        return found.reshape(len(found), -1)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """All arrays."""
+        groups, layers = self.groups, 2 * self.memories
+        cells = [self.cells(group) for group in groups]
+        states = np.ones((len(groups), layers + 2), dtype=np.int64)
+        edges, ends, starts, at = [], [], np.zeros((len(groups), self.memories, 2), dtype=np.int64), 0
+        arrays = self.spread.arrays
+        for g, group in enumerate(groups):
+            for array in arrays:
+                found, points = self.spread.edges(group, array)
+                edges.append(found)
+                ends.append(points)
+                starts[g, array.inside] = at, at + len(found)
+                at += len(found)
+            if len(arrays) == 2:
+                states[g, 2 * arrays[0].inside + 2:2 * arrays[1].inside + 2] = np.prod(
+                    [len(self.spread.left(d)) for d in group])
+        ways = self.spread.lane_ways
+        flat = [way for own in ways for way in own]
+        limits, _ = self.spread.sides
+        groups_at = self.a.groups
+        held = np.array([[[2 * int(m) * self.width + self.tensors + t] for t in range(self.tensors)]
+                         for m, _ in groups_at], dtype=np.int64).reshape(len(groups_at), self.tensors, 1)
+        with np.errstate(divide="ignore"):
+            rooms = np.maximum(np.log(self.a.bits / groups_at[:, 1:2]), NEVER)
+            floors = np.maximum(np.log(np.array(self.floors)), NEVER)
+        return Problem(
+            float(np.log(self.a.terms[0, 0])), (self.a.terms[0, 1:] > 0).astype(np.int64), floors, self.steps,
+            self.weights, rooms.reshape(-1, self.tensors), held,
+            self.first_side + np.arange(len(limits)), np.log(np.array(limits, dtype=np.float64)),
+            np.array([(group[0], group[-1]) for group in groups], dtype=np.int64),
+            np.array([(len(self.ranges[group[0]].low), len(self.ranges[group[1]].low) if len(group) > 1 else 1)
+                      for group in groups], dtype=np.int64),
+            np.vstack(cells), np.cumsum([0, *map(len, cells)]), states,
+            np.vstack([np.zeros((0, 1 + len(self.feeding))), *edges]),
+            np.vstack([np.zeros((0, 6), dtype=np.int64), *ends]), starts, np.cumsum([0, *map(len, ways)]),
+            np.array([(a, c) for a, _, c, _ in flat], dtype=np.int64).reshape(-1, 2),
+            np.array([(b, d) for _, b, _, d in flat], dtype=np.float64).reshape(-1, 2))
+
+    @property
+    def pace(self) -> float:
+        """The logarithm of the cycles of a step, of all steps where there is no array."""
+        steps = 0.0 if self.spread.arrays else float(np.log(np.array(self.sizes, dtype=np.float64)).sum())
+        return float(np.log(self.a.pace)) + steps
+
+    @cached_property
+    def crossings(self) -> list[tuple[int, int]]:
+        """Boundaries between memories, and whether of the parent (0) or the children (1), one each term."""
+        outer = np.flatnonzero(self.a.edges[:, CHILD] < self.memories).tolist()
+        return [(b, side) for b in outer for side in (0, 1)]
+
+    @cached_property
+    def coming(self) -> list[tuple[float, int]]:
+        """Cycles of a word that comes in before compute begins, and the place of such words among quantities.
+
+        Of ports that first words of one memory pass at once, that which takes longest for all words.
+        """
+        found, ramp = [], self.a.ramp
+        for key in np.unique(ramp[:, KEY]):
+            rows = ramp[ramp[:, KEY] == key]
+            row = rows[(rows[:, CYCLES:] @ self.a.words).argmax()]
+            layer = 2 * int(row[MEMORY]) - int(row[OUTSIDE])
+            found += [(row[CYCLES + t], layer * self.width + self.tensors + t) for t in range(self.tensors)
+                      if row[CYCLES + t] > 0 and int(key) % 2 == 0]
+        return found
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Logarithms (i, 2 + r) of the weights of what is always there, steps, compute's reads, and what crosses."""
+        given, n = self.a.weights.copy(), len(self.a.edges)
+        given[-1] += sum((given[n + b] for b in self.feeding), np.zeros(given.shape[1])) * self.a.macs
+        for column in np.flatnonzero(given[-1] < 0):
+            self._settle(given, int(column))
+        rows = [given[-1], 0.0 * given[-1], *(given[b] * self.a.macs for b in self.feeding)]
+        rows += [given[b + n * side] * self.a.words[self.a.edges[b, TENSOR]] for b, side in self.crossings]
+        found = np.array(rows + [0.0 * given[-1]] * len(self.coming))
+        ports = found[:, 1:][:, (found[:, 1:] > 0).any(axis=0)]
+        found = np.column_stack([found[:, 0], np.zeros(len(found)), ports])
+        found[1, 1] = np.exp(self.pace)
+        for row, (cycles, _) in enumerate(self.coming, len(rows)):
+            found[row, 1:] = cycles
+        found[:, 0] += self.a.leakage_pj_per_cycle * found[:, 1]
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.maximum(np.log(np.maximum(found, 0.0)), NEVER)
+        return logs
+
+    def _settle(self, given: Floats, column: int) -> None:
+        """Take what is negative off what crosses with the output, of which every word crosses once at least."""
+        constant = -given[-1, column]
+        left = constant
+        for b, (t, _, _) in enumerate(self.a.edges.tolist()):
+            if self.space.operator.tensors[t].is_output and left > 0:
+                taken = min(given[b, column] * self.a.words[t], left)
+                given[b, column] -= taken / self.a.words[t]
+                left -= taken
+        given[-1, column] = 0.0
+        if left > 1e-12 * constant:
+            given[:, column] = 0.0
+
+    @property
+    def rests(self) -> list[Rest]:
+        """What a memory may be told apart by."""
+        return [(-1, False), *((c, mixed) for c in range(len(self.a.classes)) for mixed in (False, True))]
+
+    def case(self, places: Integers) -> Case:
+        """Return what rests at each memory by its place among `rests` (-1: it is open)."""
+        return tuple(None if place < 0 else self.rests[place] for place in places.tolist())
+
+    def moves(self, case: Case) -> Integers:
+        """Return (m, d) whether a dimension may loop at a memory."""
+        found = np.ones((self.memories, len(self.sizes)), dtype=np.int64)
+        for m, rest in enumerate(case):
+            if rest is not None and not rest[1]:
+                found[m] = 0 if rest[0] < 0 else (self.a.unused == self.a.classes[rest[0]]).all(axis=1)
+        return found
+
+    def index(self, case: Case) -> Integers:
+        """Return (i, 2) what each term is made of among quantities (-1: nothing)."""
+        found = [(-1, -1), (self.steps, -1), *((self.steps + 1 + k, -1) for k in range(len(self.feeding)))]
+        found += [self._crossing(case, b, side) for b, side in self.crossings]
+        return np.array([*found, *((place, -1) for _, place in self.coming)], dtype=np.int64)
+
+    def _crossing(self, case: Case, b: int, side: int) -> tuple[int, int]:
+        """Return the quantities that tell how often words cross a boundary, in pieces and for windows."""
+        t, parent, child = self.a.edges[b].tolist()
+        at, layer = child - 1, -1
+        while at >= 0:
+            rest = case[at]
+            if rest is None:
+                return -1, -1
+            c, mixed = rest
+            rests = c >= 0 and self.a.classes[c, t] != 0
+            # Where other classes leave the tensor in place as well, they may be all that loops there.
+            still = rests and (not mixed or (self.a.classes[:, t] != 0).sum() > 1)
+            if c < 0 or still:
+                at -= 1
+                continue
+            layer = 2 * at if rests else 2 * at + 1
+            break
+        if at < 0:
+            return -1, -1
+        window, array = 2 * at, self.spread.inside[at]
+        if layer % 2 == 1 and array is not None:
+            gathered = side == 0 and at >= parent and self.a.share[b, array.fanout]
+            layer += 0 if gathered else 1
+        if side == 0:
+            for m in range(at - 1, parent - 1, -1):
+                outer = self.spread.inside[m]
+                if outer is not None and self.a.share[b, outer.fanout]:
+                    window = 2 * m + 1
+        return layer * self.width + t, window * self.width + 2 * self.tensors + t

@@ -1,0 +1,47 @@
+"""Ranges of extents that fall into as many pieces, and what boxes touch along a sliding axis."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+MOST_RANGES = 128
+"""Ranges of extents of a dimension at most."""
+
+
+class Unbound(Exception):
+    """A space has something that dual bounds do not know."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges of extents of a dimension which fall into as many pieces, ascending."""
+
+    low: Integers
+    high: Integers
+    pieces: Integers
+
+    @classmethod
+    def of(cls, size: int) -> "Ranges":
+        """Return those of a dimension of ``size`` values; of a large one some are merged, and fall into the fewest."""
+        if size > MOST_RANGES ** 2 // 4:
+            edges = np.unique(np.geomspace(1, size + 1, MOST_RANGES).astype(np.int64))
+            low = edges[:-1]
+        else:
+            low = np.unique(-(-size // np.arange(1, size + 1)))
+        high = np.append(low[1:] - 1, size)
+        return cls(low, high, -(-size // high))
+
+
+def touched(p: Floats | float, r: Floats | float, stride: float, dilation: float) -> Floats:
+    """Return the words that boxes touch along an axis (`CLOSED_FORMS`)."""
+    return np.asarray(p * r - np.maximum(p - dilation, 0.0) * np.maximum(r - stride, 0.0))
+
+
+def hinge(size: float, extent: Floats, other: float) -> Floats:
+    """Return the most that pieces of a dimension, none above ``extent``, are longer than ``other``, all together."""
+    whole = np.floor(size / extent)
+    found: Floats = whole * np.maximum(0.0, extent - other) + np.maximum(0.0, size - whole * extent - other)
+    return found

@@ -1,0 +1,81 @@
+"""No mapping of a small space, all of which are enumerated, scores below its dual bound, however long it is raised."""
+
+import numpy as np
+import pytest
+
+from tilewright.cost import DenseModel
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
+from tilewright.mapping import MapSpace
+from tilewright.search import Objective
+from tilewright.search.dual import DualBound, Unbound
+from tilewright.search.objective import Scorer
+from tilewright.workload import ROLES, Operator, convolution, matmul
+
+FEW = 20_000
+OBJECTIVES = "edp", "energy", "latency"
+
+
+def drawn_operator(rng: np.random.Generator) -> Operator:
+    """Return a product, or a convolution with or without windows that overlap, grouped or not."""
+    kind = rng.integers(4)
+    if kind < 2:
+        return matmul("m", *(int(n) for n in rng.choice([1, 2, 3, 4, 5, 7], size=3)), batch=int(rng.choice([1, 1, 2])))
+    stride, kernel = int(rng.choice([1, 1, 2, 3])), int(rng.choice([2, 3]))
+    groups = int(rng.choice([1, 1, 2]))
+    return convolution("c", in_channels=groups * int(rng.choice([1, 2])), out_channels=groups * int(rng.choice([1, 3])),
+                       in_size=(int(rng.integers(kernel, 9)), kernel), kernel=(kernel, int(rng.choice([1, kernel]))),
+                       stride=stride, dilation=1, groups=groups)
+
+
+def drawn_machine(rng: np.random.Generator) -> Accelerator:
+    """Return 1 to 4 memories, some small, some that let tensors pass, and arrays between them or before compute."""
+    levels: list[Memory | Fanout] = []
+    arrays = 2
+    for at in range(int(rng.integers(1, 5))):
+        price = 100.0 * 5.0 ** -at
+        kept = ROLES if at == 0 else tuple(role for role in ROLES if rng.random() < 0.8) or ROLES[:1]
+        levels.append(Memory(
+            f"M{at}", kept, AccessEnergy(*(price * rng.choice([0.5, 1.0, 2.0], size=4)).tolist()),
+            capacity_bytes=None if at == 0 else int(rng.integers(4, 40)),
+            bandwidth=Bandwidth(shared=float(rng.choice([0.25, 1.0, 4.0]))) if rng.random() < 0.7 else Bandwidth(),
+            buffering=str(rng.choice(["buffet", "double", "single"])) if at else "double"))  # type: ignore[arg-type]
+        if arrays and rng.random() < 0.6:
+            arrays -= 1
+            levels.append(Fanout(f"F{at}", (int(rng.integers(1, 4)), int(rng.integers(1, 4))),
+                                 multicast=bool(rng.random() < 0.7), reduce=bool(rng.random() < 0.7),
+                                 flexible=bool(rng.random() < 0.3)))
+    return Accelerator("drawn", tuple(levels))
+
+
+def held(seed: int) -> bool:
+    """Hold the bounds of a drawn space against all its mappings; False where these are too many, or none is legal."""
+    rng = np.random.default_rng(seed)
+    space = MapSpace(drawn_operator(rng), drawn_machine(rng), "imperfect")
+    size = space.size()
+    if not (size.exact and 0 < size.mappings <= FEW):
+        return False
+    model = DenseModel(space.operator, space.accelerator, space.layout)
+    found = [model.score(batch) for batch in space.enumerate(1 << 14)]
+    cycles, energy = (np.concatenate([getattr(costs, name)[costs.legal] for costs in found])
+                      for name in ("latency_cycles", "energy_pj"))
+    for objective in OBJECTIVES if len(cycles) else ():
+        least = float(Scorer(Objective.parse(objective), space.operator, space.accelerator).values(
+            cycles, energy, found[0].area_um2).min())
+        try:
+            dual = DualBound(space, Objective.parse(objective))
+        except Unbound:
+            return False
+        dual.problem = dual.problem._replace(floors=np.full(2, -1e3))  # by itself, without static bounds
+        dual.work(150, 2 * least)
+        assert dual.bound <= least * (1 + 1e-9), (seed, objective, dual.bound / least)
+    return len(cycles) > 0
+
+
+def test_no_mapping_scores_below_a_dual_bound():
+    count = sum(held(seed) for seed in range(24))
+    assert count > 8
+
+
+@pytest.mark.slow
+def test_no_mapping_of_2000_spaces_scores_below_a_dual_bound():
+    assert sum(held(seed) for seed in range(40, 5000)) > 2000
