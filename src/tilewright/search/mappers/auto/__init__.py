@@ -55,7 +55,8 @@ class AutoMapper(Resumable):
     Of a few children the first is scored whose bound lets it survive. Where bounds rule all of them out, that of the
     least bound is scored all the same: half to three quarters of those scored, on layers tried. Spaces that the budget
     covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on beside the breeding
-    until the best is proved to be the optimum. The same seed gives the same result on any number of threads.
+    until the best is proved to be the optimum; else a dual bound is raised beside it (`search.dual`). The same seed
+    gives the same result on any number of threads.
     """
 
     takes_start = True
