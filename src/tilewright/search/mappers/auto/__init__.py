@@ -28,7 +28,7 @@ FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
-TURNS, TURNS_PER_SAMPLE, MOST_TURNS = 200, 0.1, 4000
+TURNS, TURNS_PER_SAMPLE, MOST_TURNS = 200, 0.1, 8000
 """Turns at a time of raising the bound, where that is asked for by others, and for every mapping bred: a third of the
 time; and at most, as those later raise it little."""
 
