@@ -72,8 +72,8 @@ def held(seed: int) -> bool:
 
 
 def test_no_mapping_scores_below_a_dual_bound():
-    count = sum(held(seed) for seed in range(24))
-    assert count > 8
+    count = sum(held(seed) for seed in range(12))
+    assert count > 4
 
 
 @pytest.mark.slow

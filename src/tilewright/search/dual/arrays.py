@@ -50,7 +50,7 @@ class Ways:
 
 
 @dataclass
-class Spread:
+class ArrayWays:
     """The arrays of a machine, as the dimensions of an operator pass them."""
 
     tables: Tables
@@ -206,7 +206,7 @@ class Spread:
         return found
 
     def edges(self, group: tuple[int, ...], array: Array) -> tuple[Floats, Integers]:
-        """Return quantities (e, 1 + b) and ends (e, 6) of a group's ways through an array (see `problem.Problem`)."""
+        """Return quantities (e, 1 + b) and ends (e, 6) of a group's ways through an array (see `problem.DualProblem`)."""
         each = [self.ways(d, array) for d in group]
         if np.prod([len(ways.outer) for ways in each], dtype=np.float64) > MOST_EDGES:
             raise Unbound

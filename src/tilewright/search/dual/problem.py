@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.mapping import MapSpace
-from tilewright.search.dual.arrays import Spread
+from tilewright.search.dual.arrays import ArrayWays
 from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, hinge, touched
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR, Tables
 from tilewright.search.objective import Objective
@@ -22,7 +22,7 @@ Case = tuple[Rest | None, ...]
 """That of each memory but the innermost; None where it is open."""
 
 
-class Problem(NamedTuple):
+class DualProblem(NamedTuple):
     """What `kernels` reads. Quantities (n) are sums over groups of dimensions, all in logarithms.
 
     Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
@@ -65,7 +65,7 @@ class Problem(NamedTuple):
 
 
 class Builder:
-    """Makes the `Problem` of a space."""
+    """Makes the `DualProblem` of a space."""
 
     def __init__(self, space: MapSpace, objective: Objective, floors: Sequence[float]) -> None:
         self.space, self.tables = space, Tables.unlisted(space, objective)
@@ -83,7 +83,7 @@ class Builder:
         self.feeding = [b for b in range(len(self.a.edges)) if self.a.edges[b, CHILD] == self.memories]
         self.first_side = self.steps + 1 + len(self.feeding)
         self.groups = self._groups()
-        self.spread = Spread(self.tables, self.ranges, self.first_side)
+        self.spread = ArrayWays(self.tables, self.ranges, self.first_side)
 
     def _groups(self) -> list[tuple[int, ...]]:
         """Return the dimensions, those together along which windows slide."""
@@ -118,7 +118,7 @@ class Builder:
         return found.reshape(len(found), -1)
 
     @cached_property
-    def problem(self) -> Problem:
+    def problem(self) -> DualProblem:
         """All arrays."""
         groups, layers = self.groups, 2 * self.memories
         cells = [self.cells(group) for group in groups]
@@ -144,7 +144,7 @@ class Builder:
         with np.errstate(divide="ignore"):
             rooms = np.maximum(np.log(self.a.bits / groups_at[:, 1:2]), NEVER)
             floors = np.maximum(np.log(np.array(self.floors)), NEVER)
-        return Problem(
+        return DualProblem(
             float(np.log(self.a.terms[0, 0])), (self.a.terms[0, 1:] > 0).astype(np.int64), floors, self.steps,
             self.weights, rooms.reshape(-1, self.tensors), held,
             self.first_side + np.arange(len(limits)), np.log(np.array(limits, dtype=np.float64)),
