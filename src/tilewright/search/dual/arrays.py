@@ -206,7 +206,7 @@ class ArrayWays:
         return found
 
     def edges(self, group: tuple[int, ...], array: Array) -> tuple[Floats, Integers]:
-        """Return quantities (e, 1 + b) and ends (e, 6) of a group's ways through an array (see `problem.DualProblem`)."""
+        """Return quantities (e, 1 + b) and ends (e, 6) of a group's ways through an array (see `DualProblem`)."""
         each = [self.ways(d, array) for d in group]
         if np.prod([len(ways.outer) for ways in each], dtype=np.float64) > MOST_EDGES:
             raise Unbound
