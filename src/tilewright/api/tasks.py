@@ -194,14 +194,19 @@ _WARM: set[tuple[Accelerator, str, str, str, str]] = set()
 
 
 def warm_up(task: NetworkTask) -> None:
-    """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
+    """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile.
+
+    Where the smallest layer has no mapping, that is refused here, at first use or not.
+    """
     asked = task.request
+    smallest = min(task.operators, key=lambda operator: operator.macs)
+    space = task.spaces(smallest)[0]
+    _ = space.table
     known = task.accelerator, asked.objective, asked.mapper, task.warmth.kind, repr(asked.options)
     if known in _WARM:
         return
-    smallest = min(task.operators, key=lambda operator: operator.macs)
-    tries = partial(search, smallest, task.accelerator, objective=task.objective, mapper=asked.mapper,
-                    space=task.spaces(smallest)[0], options=asked.options)
+    tries = partial(search, smallest, task.accelerator, objective=task.objective, mapper=asked.mapper, space=space,
+                    options=asked.options)
     tried = tries(budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)))
     if tried.mapping is not None and task.warmth.kind != "off":
         # Beginning from mappings has compiled parts of its own.

@@ -201,8 +201,8 @@ def test_the_clock_and_the_width_of_words_keep_bytes_a_second():
 def test_what_cannot_be_planned_says_why():
     with pytest.raises(InputError, match="buffer"):
         best_plan(CASES[0], replace(EDGE, capacity_words=100))
-    with pytest.raises(InputError, match="keeps inputs, weights and outputs"):
-        flat_machine(preset("tpu-like"))
+    with pytest.raises(InputError, match="keeps inputs and outputs"):
+        flat_machine(preset("shidiannao-like"))
     with pytest.raises(InputError, match="one a position"):
         Attention("bad", 1, 8, 4, 1, 1, causal=True)
     with pytest.raises(InputError, match="space"):
