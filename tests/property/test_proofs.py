@@ -63,6 +63,12 @@ def test_no_mapping_beats_a_proof():
     check_layers([*range(12), 107, 122, 266, 880, 162, 297, 50186, 2217])
 
 
+def test_where_tiles_need_not_divide_chains_that_look_alike_are_all_tried():
+    """6 values of one dimension in tiles of 4, then 2, or of 3, then 2: as many pieces and lanes, other words."""
+    space = random_space(np.random.default_rng([2026, 10408]))
+    assert space.tiling == "imperfect" and check(space)
+
+
 def test_no_mapping_beats_a_proof_where_words_are_handed_on_as_they_come():
     check_layers(range(20, 26), forwards=True)
 

@@ -117,10 +117,10 @@ class DistinctRows:
     where those of each begin there."""
 
     @classmethod
-    def of(cls, given: Floats, first: int = -1) -> "DistinctRows":
-        """Return different ones of some rows, sorted by column ``first``."""
+    def of(cls, given: Floats, first: int = -1, *, apart: bool = False) -> "DistinctRows":
+        """Return different ones of some rows, or all where these stand ``apart``, sorted by column ``first``."""
         order = np.lexsort([*given.T, given[:, first]])
-        new = np.flatnonzero(np.concatenate(([True], (np.diff(given[order], axis=0) != 0).any(axis=1))))
+        new = np.flatnonzero(np.concatenate(([True], (np.diff(given[order], axis=0) != 0).any(axis=1) | apart)))
         return cls(given[order[new]], order, np.append(new, len(order)))
 
     def same(self, row: int) -> Integers:
@@ -147,8 +147,11 @@ class StepChains:
 
     @cached_property
     def each(self) -> tuple[DistinctRows, ...]:
-        """The chains of each dimension that differ in cost."""
-        return tuple(DistinctRows.of(self._seen(described(self.space, place, steps)))
+        """The chains of each dimension that differ in cost; all of them where tiles need not divide.
+
+        There rows do not tell what chains cost: 6 cut into tiles of 4 or of 3 are two in both.
+        """
+        return tuple(DistinctRows.of(self._seen(described(self.space, place, steps)), apart=not merges(self.space))
                      for place, steps in zip(self.dims, self.steps, strict=True))
 
     @cached_property
@@ -157,7 +160,7 @@ class StepChains:
         rows = self.each[0].rows
         for other in self.each[1:]:
             rows = (rows[:, None] * other.rows).reshape(-1, rows.shape[1])
-        return DistinctRows.of(rows, self._outer)
+        return DistinctRows.of(rows, self._outer, apart=not merges(self.space))
 
     @property
     def _outer(self) -> int:
