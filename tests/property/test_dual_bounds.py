@@ -66,14 +66,15 @@ def held(seed: int) -> bool:
         except Unbound:
             return False
         dual.problem = dual.problem._replace(floors=np.full(2, -1e3))  # by itself, without static bounds
-        dual.work(150, 2 * least)
+        dual.work(2000, 2 * least)
         assert dual.bound <= least * (1 + 1e-9), (seed, objective, dual.bound / least)
     return len(cycles) > 0
 
 
 def test_no_mapping_scores_below_a_dual_bound():
-    count = sum(held(seed) for seed in range(12))
-    assert count > 4
+    """Among them seeds by which high bounds show: words of the largest extents, and lanes that share counted apart."""
+    count = sum(held(seed) for seed in (*range(12), 40, 47, 201))
+    assert count > 7
 
 
 @pytest.mark.slow
