@@ -201,17 +201,15 @@ def know_groups(plans, begin, which, costs, rows, batch, tiles, sizes, weights, 
     ``costs`` ``(n, n)`` are the figures (``which`` of them) of the best known group from an entry to another, ``rows``
     ``(n, n)`` the plan that it is of.
     """
-    told = np.empty(FIGURES)
+    ends, figures = np.empty(plans.shape[1], np.int64), np.empty((plans.shape[1], FIGURES))
     for b in range(begin, len(plans)):
         first = 0
-        for q in range(plans.shape[1]):
-            if plans[b, q] > 0 and q < plans.shape[1] - 1:
-                continue
-            measure_group(plans[b], first, q, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
-                          held_starts, held, weight_bytes, rates, told)
-            if told[which] < costs[first, q]:
-                costs[first, q], rows[first, q] = told[which], b
-            first = q + 1
+        for g in range(group_figures(plans[b], batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
+                                     held_starts, held, weight_bytes, rates, ends, figures)):
+            last = ends[g]
+            if figures[g, which] < costs[first, last]:
+                costs[first, last], rows[first, last] = figures[g, which], b
+            first = last + 1
 
 
 @kept

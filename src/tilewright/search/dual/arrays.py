@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from tilewright.hardware import Fanout
-from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, touched
+from tilewright.mapping import axis_sides
+from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound
 from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Tables
 
 MOST_EDGES = 200_000
@@ -202,7 +203,7 @@ class ArrayWays:
         for p, r, stride, dilation in self.axes_of(t):
             if r >= 0 and p in group:
                 i, j = (np.minimum(lanes[group.index(d)], self.sizes[d]) for d in (p, r))
-                found += np.log(touched(i, j, stride, dilation) / (i * j))
+                found += np.log(axis_sides((stride, dilation), (i, j), box=False) / (i * j))
         return found
 
     def edges(self, group: tuple[int, ...], array: Array) -> tuple[Floats, Integers]:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MapSpace, axis_sides
 from tilewright.search.dual.arrays import ArrayWays
-from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, hinge, touched
+from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, hinge
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR, Tables
 from tilewright.search.objective import Objective
 
@@ -110,11 +110,12 @@ class Builder:
                     found[:, 1, t] += np.log(low[i])
                     continue
                 j = group.index(r)
-                found[:, 1, t] += np.log(touched(low[i], low[j], stride, dilation))
+                found[:, 1, t] += np.log(axis_sides((stride, dilation), (low[i], low[j]), box=False))
                 if self.a.slides[t]:
                     first, second = float(self.sizes[p]), float(self.sizes[r])
                     again = first * second - hinge(first, high[i], dilation) * hinge(second, high[j], stride)
-                    found[:, 2, t] += np.log(np.maximum(again / touched(first, second, stride, dilation), 1.0))
+                    once = axis_sides((stride, dilation), (np.asarray(first), np.asarray(second)), box=False)
+                    found[:, 2, t] += np.log(np.maximum(again / once, 1.0))
         return found.reshape(len(found), -1)
 
     @cached_property

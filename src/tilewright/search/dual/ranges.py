@@ -1,4 +1,4 @@
-"""Ranges of extents that fall into as many pieces, and what boxes touch along a sliding axis."""
+"""Ranges of extents that fall into as many pieces, and by how much pieces exceed a length."""
 
 from dataclasses import dataclass
 
@@ -33,11 +33,6 @@ class Ranges:
             low = np.unique(-(-size // np.arange(1, size + 1)))
         high = np.append(low[1:] - 1, size)
         return cls(low, high, -(-size // high))
-
-
-def touched(p: Floats | float, r: Floats | float, stride: float, dilation: float) -> Floats:
-    """Return the words that boxes touch along an axis (`CLOSED_FORMS`)."""
-    return np.asarray(p * r - np.maximum(p - dilation, 0.0) * np.maximum(r - stride, 0.0))
 
 
 def hinge(size: float, extent: Floats, other: float) -> Floats:
