@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
+from tilewright.cost import space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
@@ -157,6 +158,21 @@ def test_the_best_is_proved_where_tiling_is_perfect():
     assert found.proven == pytest.approx(found.score, rel=1e-9)
     assert prove(watch=Watch(threads=1)).score == found.score
     assert search(PROVABLE.operator, EYERISS, space=PROVABLE, budget=10_000, options={"prove": 0}).proven is None
+
+
+def test_where_tiles_need_not_divide_a_dual_bound_is_raised_that_goes_on_where_it_was(tmp_path):
+    space, file = MapSpace(PROVABLE.operator, EYERISS, "imperfect"), tmp_path / "search.npz"
+
+    def bred(budget, prove=2000, **watched):
+        return search(space.operator, EYERISS, space=space, budget=budget, options={"prove": prove},
+                      watch=Watch(**watched))
+
+    found = bred(8000)
+    assert space_bounds(space).edp * 1.001 < found.proven <= found.score
+    assert bred(8000, prove=0).proven is None
+    bred(5000, checkpoint=file)
+    again = bred(8000, threads=1, checkpoint=file)
+    assert (again.score, again.proven) == (found.score, found.proven)
 
 
 def test_a_proof_that_ended_is_still_complete_when_taken_up(tmp_path):
