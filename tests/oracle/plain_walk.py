@@ -12,7 +12,7 @@ from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor
 
-PlainLoop = tuple[int, str, int, bool]  # level, dimension, step, spatial
+PlainLoop = tuple[int, str, int, str]  # level, dimension, step, side ("x", "y"; "" in time)
 Counts = dict[tuple[str, str], Count]
 
 
@@ -22,7 +22,8 @@ def plain_walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -
     for at, entry in enumerate(mapping.levels):
         for loop in entry.loops:
             if loop.step < extents[loop.dimension]:
-                loops.append((at, loop.dimension, loop.step, isinstance(accelerator.levels[at], Fanout)))
+                side = (loop.axis or "X").lower() if isinstance(accelerator.levels[at], Fanout) else ""
+                loops.append((at, loop.dimension, loop.step, side))
                 extents[loop.dimension] = loop.step
     times = defaultdict(set)
     for _, indices in executions(operator, loops):
@@ -91,11 +92,16 @@ def find_apart(accelerator: Accelerator, tensor: Tensor, loops: list[PlainLoop],
     """Spatial loops between parent and child whose lanes are counted separately."""
     apart: set[int] = set()
     for i in reversed(range(len(loops))):
-        level, name, _, spatial = loops[i]
-        if not spatial or not parent < level < child:
+        level, name, _, side = loops[i]
+        if not side or not parent < level < child:
             continue
         fanout = accelerator.levels[level]
-        merging = fanout.reduce if tensor.is_output else fanout.multicast
+        given = fanout.reduce if tensor.is_output else fanout.multicast
+        if isinstance(given, tuple):
+            given = {"all": True, **{role: along for role, along in given if role == tensor.role},
+                     **{name: along for name, along in given if name == tensor.name}}
+            given = list(given.values())[-1]
+        merging = given is True or given == side
         slides = any(len(axis.terms) == 2 and name in axis.dimensions for axis in tensor.axes)
         broken = any(loops[j][1] == name and loops[j][0] < child and (not loops[j][3] or j in apart)
                      for j in range(i + 1, len(loops)))

@@ -19,6 +19,7 @@ from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
 from tilewright.search import Objective
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.objective import Scorer
+from tilewright.validation.random_nests import with_networks
 from tilewright.workload import ROLES, convolution, depthwise, matmul, transposed_convolution
 
 OBJECTIVES = ("edp", "latency", "energy", "0.3*latency + 0.7*energy")
@@ -36,8 +37,9 @@ def drawn_machine(rng):
         return choices[rng.integers(len(choices))]
 
     def array(name):
-        return Fanout(name, one((2, 2), (3, 1), (2, 1)), multicast=one(True, True, False), flexible=one(True, False),
-                      reduce=one(True, True, False), network_energy_pj_per_word=one(0.0, 0.5))
+        return with_networks(rng, Fanout(
+            name, one((2, 2), (3, 1), (2, 1)), multicast=one(True, True, False), flexible=one(True, False),
+            reduce=one(True, True, False), network_energy_pj_per_word=one(0.0, 0.5)))
 
     def memory(name, scale, **more):
         energy = AccessEnergy(*(scale * one(0.0, 0.5, 1.0, 3.0) for _ in range(4)))

@@ -22,7 +22,7 @@ from tilewright.hardware import (
     Sparsity,
 )
 from tilewright.mapping import Constraints, MapSpace
-from tilewright.validation.random_nests import random_operator
+from tilewright.validation.random_nests import random_operator, with_networks
 from tilewright.workload import ROLES, Operator, einsum, with_densities
 
 T = TypeVar("T")
@@ -103,9 +103,10 @@ def _fanout(rng: np.random.Generator, name: str, operator: Operator) -> Fanout:
     wide = pick(rng, *sizes) if rng.random() < 0.5 else int(rng.integers(1, 7))
     shape = min(wide, 12), pick(rng, 1, 1, 2, 3)
     blocks = (1, shape[1]) if rng.random() < 0.05 else None
-    return Fanout(name, shape, multicast=bool(rng.random() < 0.6), reduce=bool(rng.random() < 0.6),
-                  flexible=blocks is None and bool(rng.random() < 0.1), blocks=blocks,
-                  network_energy_pj_per_word=pick(rng, 0.0, 0.0, 0.5, 3.0))
+    return with_networks(rng, Fanout(
+        name, shape, multicast=bool(rng.random() < 0.6), reduce=bool(rng.random() < 0.6),
+        flexible=blocks is None and bool(rng.random() < 0.1), blocks=blocks,
+        network_energy_pj_per_word=pick(rng, 0.0, 0.0, 0.5, 3.0)))
 
 
 def _memory(rng: np.random.Generator, at: int, operator: Operator, kind: str) -> Memory:

@@ -9,6 +9,7 @@ from tilewright.mapping import MapSpace
 from tilewright.search import Objective
 from tilewright.search.dual import DualBound, Unbound
 from tilewright.search.objective import Scorer
+from tilewright.validation.random_nests import with_networks
 from tilewright.workload import ROLES, Operator, convolution, matmul
 
 FEW = 20_000
@@ -41,9 +42,9 @@ def drawn_machine(rng: np.random.Generator) -> Accelerator:
             buffering=str(rng.choice(["buffet", "double", "single"])) if at else "double"))  # type: ignore[arg-type]
         if arrays and rng.random() < 0.6:
             arrays -= 1
-            levels.append(Fanout(f"F{at}", (int(rng.integers(1, 4)), int(rng.integers(1, 4))),
-                                 multicast=bool(rng.random() < 0.7), reduce=bool(rng.random() < 0.7),
-                                 flexible=bool(rng.random() < 0.3)))
+            levels.append(with_networks(rng, Fanout(
+                f"F{at}", (int(rng.integers(1, 4)), int(rng.integers(1, 4))), multicast=bool(rng.random() < 0.7),
+                reduce=bool(rng.random() < 0.7), flexible=bool(rng.random() < 0.3))))
     return Accelerator("drawn", tuple(levels))
 
 

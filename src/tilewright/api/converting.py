@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.base import InputError, unknown_name
-from tilewright.hardware import dump_accelerator
+from tilewright.hardware import Accelerator, dump_accelerator
 from tilewright.interop import FORMATS, Foreign, ForeignText, Note, Notes, format_of, refuse_notes
 from tilewright.mapping import Constraints, dump_constraints, dump_mapping
 from tilewright.workload import dump_operators
@@ -57,6 +57,8 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
         if write is None:
             able = [OURS, *(name for name in FORMATS if FORMATS.get(name).write)]
             raise InputError("--to", "must be a format that is written, not only read", to, f"Known: {', '.join(able)}")
+        if what.accelerator is not None:
+            _refuse_networks(what.accelerator, to)
         made = write(what)
     if strict:
         refuse_notes(made.notes)
@@ -65,6 +67,14 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
         made = replace(made, notes=(*made.notes, Note(
             f"{what.accelerator.name}.vector", "dropped", f"the vector unit: {to} has none")))
     return made
+
+
+def _refuse_networks(machine: Accelerator, to: str) -> None:
+    """Refuse a machine whose arrays tell tensors or sides apart, which no foreign format that is written can say."""
+    for array in machine.fanouts:
+        if not (isinstance(array.multicast, bool) and isinstance(array.reduce, bool)):
+            raise InputError(f"{machine.name}.{array.name}", f"must merge the words of all tensors alike, along both "
+                             f"sides or none: {to} cannot say more", mend=f"Convert it to {OURS}")
 
 
 def _form(paths: Sequence[Path]) -> str:

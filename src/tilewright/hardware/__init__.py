@@ -8,12 +8,14 @@ from tilewright.hardware.accelerator import PORTS as PORTS
 from tilewright.hardware.accelerator import RATE as RATE
 from tilewright.hardware.accelerator import Accelerator as Accelerator
 from tilewright.hardware.accelerator import AccessEnergy as AccessEnergy
+from tilewright.hardware.accelerator import Along as Along
 from tilewright.hardware.accelerator import Bandwidth as Bandwidth
 from tilewright.hardware.accelerator import Buffering as Buffering
 from tilewright.hardware.accelerator import Compute as Compute
 from tilewright.hardware.accelerator import Fanout as Fanout
 from tilewright.hardware.accelerator import Footprint as Footprint
 from tilewright.hardware.accelerator import Memory as Memory
+from tilewright.hardware.accelerator import Merging as Merging
 from tilewright.hardware.accelerator import Number as Number
 from tilewright.hardware.accelerator import exact_rate as exact_rate
 from tilewright.hardware.accelerator import flexibility_overhead as flexibility_overhead

@@ -18,6 +18,10 @@ from tilewright.hardware.vector import VectorUnit, vector_issues
 Buffering = Literal["single", "double", "buffet"]
 Forwards = Literal["tiles", "words"]
 Footprint = Literal["exact", "box"]
+Along = bool | Literal["x", "y"]
+"""Where words merge in an array: along both sides, along none, or along one."""
+Merging = Along | tuple[tuple[str, Along], ...]
+"""The same by role or tensor name; tensors that are not named merge along both sides."""
 MOST_INSTANCES = 2**31 - 1
 """Instances that one array may have: searches count them in 32 bits."""
 MOST, LEAST_RATE, MOST_BITS = 1e18, 1e-6, 1024
@@ -167,15 +171,18 @@ class Memory:
 
 @dataclass(frozen=True)
 class Fanout:
-    """An X-by-Y array of what lies inside."""
+    """An X-by-Y array of what lies inside.
+
+    Raises an `InputError` if it is not said properly where words merge.
+    """
 
     name: str
     shape: tuple[int, int]
     """``(x, y)`` instances along the two axes. For ``flexible`` arrays only their product counts."""
-    multicast: bool = True
-    """One read at the parent serves all instances that want the word."""
-    reduce: bool = True
-    """Outputs of the instances are summed on the way to the parent."""
+    multicast: Merging = True
+    """One read at the parent serves all instances along these sides that want the word."""
+    reduce: Merging = True
+    """Outputs of the instances along these sides are summed on the way to the parent."""
     flexible: bool = False
     """The array can be reshaped to any X by Y (or 1-D) arrangement of at most ``instances`` instances."""
     blocks: tuple[int, int] | None = None
@@ -185,10 +192,23 @@ class Fanout:
     wire_pj_per_mm: float | None = field(default=None, compare=False, repr=False)
     """Of one word, where it crosses one pitch of the array: the network's energy then follows from the area inside."""
 
+    def __post_init__(self) -> None:
+        for what, given in (("multicast", self.multicast), ("reduce", self.reduce)):
+            if not isinstance(given, bool) and (rule := merging_rule(given, self.flexible or self.blocks is not None)):
+                raise InputError(f"{self.name}.{what}", rule, given)
+
     @property
     def instances(self) -> int:
         """Instances in the array."""
         return self.shape[0] * self.shape[1]
+
+    def merges(self, name: str, role: str) -> tuple[bool, bool]:
+        """Whether words of a tensor of this name and role merge along X, and along Y, on the way in or out."""
+        given = self.reduce if role == "outputs" else self.multicast
+        if isinstance(given, tuple):
+            named = dict(given)
+            given = named.get(name, named.get(role, True))
+        return given in (True, "x"), given in (True, "y")
 
     @property
     def structure(self) -> "Fanout":
@@ -207,6 +227,16 @@ class Fanout:
         x, y, instances = (int(numbers[what]) for what in ("x", "y", "instances"))
         return replace(self, shape=(x, y) if x * y == instances else (instances, 1),
                        network_energy_pj_per_word=numbers[NETWORK])
+
+
+def merging_rule(given: Merging, one_piece: bool) -> str:
+    """Return what is wrong with where words merge; ``one_piece``: in an array that has no fixed sides."""
+    values = [along for _, along in given] if isinstance(given, tuple) else [given]
+    if not values or any(not isinstance(along, bool) and along not in ("x", "y") for along in values):
+        return "must be true, false, x or y, or one of them for each role or tensor"
+    if one_piece and any(isinstance(along, str) for along in values):
+        return "must be true or false in an array whose sides are not fixed (flexible, or built of blocks)"
+    return ""
 
 
 @dataclass(frozen=True)

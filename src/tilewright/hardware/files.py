@@ -1,6 +1,6 @@
 """Accelerator files: YAML 1.2 in and out, with line numbers in every error."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import FieldsDocument, InputError, Location
-from tilewright.hardware.accelerator import Accelerator, Memory, section_issues
+from tilewright.hardware.accelerator import Accelerator, Memory, Merging, section_issues
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
@@ -89,11 +89,17 @@ class _Document:
             raise self.fail(where, "must be a memory or a fanout", sorted(data),
                             "Begin it with memory: NAME or fanout: NAME")
         if "fanout" in data:
-            return self.document.validated(FanoutFields, data, where)
-        fields = self.document.validated(MemoryFields, data, where)
-        for position, name in enumerate(fields.keeps):
-            for issue in name_issues((*where, "keeps", position), name):
-                raise self.fail(issue.where, issue.rule, issue.given, issue.mend)
+            array = self.document.validated(FanoutFields, data, where)
+            named = [((*where, what, name), name) for what in ("multicast", "reduce")
+                     if isinstance(given := getattr(array, what), dict) for name in given]
+            return self._named(array, named)
+        memory = self.document.validated(MemoryFields, data, where)
+        return self._named(memory, [((*where, "keeps", at), name) for at, name in enumerate(memory.keeps)])
+
+    def _named(self, fields: LevelFields, named: Iterable[tuple[Location, str]]) -> LevelFields:
+        """Return the fields, where names of tensors are no roles that are spelt wrong."""
+        for issue in (issue for where, name in named for issue in name_issues(where, name)):
+            raise self.fail(issue.where, issue.rule, issue.given, issue.mend)
         return fields
 
     def _check_levels(self, levels: list[LevelFields]) -> None:
@@ -144,8 +150,8 @@ def dump_accelerator(accelerator: Accelerator) -> str:
             shape=_flow(list(level.shape)),
             flexible=level.flexible,
             blocks=_flow(list(level.blocks)) if level.blocks else None,
-            multicast=level.multicast,
-            reduce=level.reduce,
+            multicast=_merging(level.multicast),
+            reduce=_merging(level.reduce),
             network_energy_pj_per_word=level.network_energy_pj_per_word,
         )
         for level in accelerator.levels
@@ -171,6 +177,10 @@ def dump_accelerator(accelerator: Accelerator) -> str:
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.dump(tree, out)
     return out.getvalue()
+
+
+def _merging(given: Merging) -> CommentedMap | bool | str:
+    return _flow(dict(given)) if isinstance(given, tuple) else given  # type: ignore[return-value]
 
 
 def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap:

@@ -17,6 +17,7 @@ from tilewright.hardware.schema import (
     FanoutFields,
     MemoryFields,
     PrecisionFields,
+    merging_of,
 )
 from tilewright.hardware.sparsity import ROLE_NAMES
 from tilewright.hardware.technology import Technology
@@ -194,8 +195,8 @@ class Resolver:
         return Fanout(
             name=fields.fanout,
             shape=fields.xy,
-            multicast=fields.multicast,
-            reduce=fields.reduce,
+            multicast=merging_of(fields.multicast),
+            reduce=merging_of(fields.reduce),
             flexible=fields.flexible,
             blocks=(fields.blocks[0], fields.blocks[1]) if fields.blocks else None,
             network_energy_pj_per_word=network,

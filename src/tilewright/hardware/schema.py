@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from tilewright.hardware.accelerator import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES
+from tilewright.hardware.accelerator import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES, Along, Merging, merging_rule
 
 _UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
@@ -50,6 +50,20 @@ Bits = Annotated[int, Field(ge=1, le=MOST_BITS)]
 Bytes = Annotated[Positive, BeforeValidator(parse_bytes)]
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=MOST_INSTANCES)]
+
+
+def merging_of(value: Any) -> Merging:
+    """Return where words merge in an array as it is given by role or tensor, or for all."""
+    return tuple(value.items()) if isinstance(value, dict) else value
+
+
+def _merging(value: Any) -> Any:
+    if (rule := merging_rule(merging_of(value), False)):
+        raise wrong(rule, "For example x, or {inputs: y, weights: true}")
+    return value
+
+
+Merges = Annotated[Along | dict[Name, Along], BeforeValidator(_merging)]
 
 
 class Fields(BaseModel):
@@ -184,10 +198,11 @@ class FanoutFields(Fields):
     """Whether it can be arranged anew, so that only the number of instances counts."""
     blocks: Annotated[list[Count], Field(min_length=2, max_length=2)] | None = None
     """Sides of the block that a partly flexible array is built of."""
-    multicast: bool = True
-    """Whether one read serves all instances that want a word."""
-    reduce: bool = True
-    """Whether outputs of instances are added up on the way out."""
+    multicast: Merges = True
+    """Whether one read serves all instances that want a word: ``true``, ``false``, along one side (``x``, ``y``), or by
+    role or tensor (``{inputs: y, weights: true}``, all others ``true``)."""
+    reduce: Merges = True
+    """Whether outputs of instances are added up on the way out, said in the same way."""
     network_energy_pj_per_word: NotNegative | None = None
     """For each word that an instance receives or sends."""
     network_mm: NotNegative | None = None
@@ -203,6 +218,9 @@ class FanoutFields(Fields):
                 f"must be built of whole blocks of {self.blocks[0]} by {self.blocks[1]}, not {x} by {y}",
                 "Change shape or blocks so that each side divides",
             )
+        for what in ("multicast", "reduce"):
+            if (rule := merging_rule(merging_of(getattr(self, what)), self.flexible or self.blocks is not None)):
+                raise wrong(f"{what} {rule}", "Say true or false, or fix the shape")
         if self.network_energy_pj_per_word is not None and self.network_mm is not None:
             raise wrong("takes one of network_energy_pj_per_word and network_mm", "Remove one of them")
         return self

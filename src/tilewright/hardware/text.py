@@ -1,6 +1,6 @@
 """An accelerator as text: a tree of its levels with capacities, bandwidths and energies."""
 
-from tilewright.hardware.accelerator import Accelerator, Fanout, Memory
+from tilewright.hardware.accelerator import Accelerator, Fanout, Memory, Merging
 from tilewright.hardware.flexibility import Flexibility
 
 
@@ -87,9 +87,18 @@ def _fanout_line(fanout: Fanout) -> str:
     shape = f"{x} x {y}" if y > 1 else f"{x}"
     form = ", any shape" if fanout.flexible else ""
     form += f", in blocks of {fanout.blocks[0]} x {fanout.blocks[1]}" if fanout.blocks else ""
-    does = [name for name, can in (("multicasts", fanout.multicast), ("reduces", fanout.reduce)) if can]
+    does = [name + _along(given) for name, given in (("multicasts", fanout.multicast), ("reduces", fanout.reduce))
+            if given]
     return f"{fanout.name}  [{shape}{form}]  {' and '.join(does) or 'no multicast, no reduction'}, " \
            f"{fanout.network_energy_pj_per_word:.3g} pJ per delivered word"
+
+
+def _along(given: Merging) -> str:
+    """Tell along which side words merge, where not along both."""
+    if isinstance(given, tuple):
+        told = (f"{name} not at all" if along is False else f"{name}{_along(along)}" for name, along in given)
+        return f" ({', '.join(told)})"
+    return "" if isinstance(given, bool) else f" along {given.upper()}"
 
 
 def _vector_lines(accelerator: Accelerator) -> list[str]:

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.mapping import LevelLoops as LevelLoops
     from tilewright.mapping.mapping import Loop as Loop
     from tilewright.mapping.mapping import Mapping as Mapping
+    from tilewright.mapping.mapping import SpatialAxis as SpatialAxis
     from tilewright.mapping.padding import Padding as Padding
     from tilewright.mapping.padding import padded as padded
     from tilewright.mapping.precision import LaneUse as LaneUse

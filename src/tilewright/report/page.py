@@ -128,21 +128,22 @@ def run_figures(record: RunRecord) -> dict[str, Any]:
 def _nest_data(layer: LayerRecord, run: RunRecord) -> dict[str, Any]:
     """Return what stepping through the loops of a layer's mapping takes: sizes, tensors and levels."""
     assert layer.mapping is not None
-    reduces = _reduces(run.accelerator)
+    output = next(one for one in layer.operator.tensors if one.role == "outputs")
+    reduces = _reduces(run.accelerator, output.name)
     rows = {row.level: row for row in layer.mapping.nest if row.kind in ("memory", "fanout")}
     return {
         "sizes": dict(layer.operator.dimensions),
         "tensors": [{"name": one.name, "role": one.role, "axes": one.axes} for one in layer.operator.tensors],
         "levels": [{"name": level.level, "kind": rows[level.level].kind, "loops": level.loops,
                     "keeps": [tile.tensor for tile in rows[level.level].tiles],
-                    "instances": rows[level.level].instances, "reduces": reduces.get(level.level, True)}
+                    "instances": rows[level.level].instances, "reduces": reduces.get(level.level)}
                    for level in layer.mapping.levels]}
 
 
 @lru_cache(maxsize=8)
-def _reduces(machine: AcceleratorRecord) -> dict[str, bool]:
-    """Return which arrays of a machine add up the outputs of their instances."""
-    return {fanout.name: fanout.reduce for fanout in accelerator_of(machine).fanouts}
+def _reduces(machine: AcceleratorRecord, output: str) -> dict[str, tuple[bool, bool]]:
+    """Return along which sides arrays of a machine add up the outputs of their instances."""
+    return {fanout.name: fanout.merges(output, "outputs") for fanout in accelerator_of(machine).fanouts}
 
 
 def _box(layer: LayerRecord) -> Box | None:

@@ -121,11 +121,12 @@ class RelaxedModel:
         parent, child = (np.array([[getattr(move, end)] for move in self.transfers]) for end in ("parent", "child"))
         level = np.array([slot.level for slot in self.layout.slots])
         temporal = np.array([slot.axis == "T" for slot in self.layout.slots])
-        networks = np.array([[getattr(each, kind, False) for each in self.accelerator.levels]
-                             for kind in ("multicast", "reduce")])
+        slots = [(self.accelerator.levels[slot.level], slot.axis) for slot in self.layout.slots]
+        networks = np.array([[isinstance(each, Fanout) and each.merges(tensor.name, tensor.role)[axis == "Y"]
+                              for each, axis in slots] for tensor in self.operator.tensors])
         lanes = ~temporal & (level < child)
         near = lanes & (level > parent)
-        merges = near & networks[outputs.astype(int)[:, None], level]
+        merges = near & networks[self.own.numpy()]
         none = np.zeros_like(lanes)
 
         def masked(mask: NDArray[np.bool_]) -> torch.Tensor:

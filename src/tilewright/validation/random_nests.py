@@ -1,12 +1,13 @@
 """Seeded random operators, accelerators and mappings that reach every counting rule, small enough to be walked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.hardware import Accelerator, AccessEnergy, Along, Bandwidth, Compute, Fanout, Memory, Merging
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Axis, Operator, Role, Tensor
 
@@ -218,8 +219,27 @@ def _random_fanout(rng: np.random.Generator, name: str, loops: list[Loop], count
     used = [prod(n for loop, n in zip(loops, counts, strict=True) if loop.axis == axis) for axis in ("X", "Y")]
     second = any(loop.axis == "Y" for loop in loops)
     shape = (used[0] + int(rng.integers(0, 2)), max(2, used[1] + int(rng.integers(0, 2))) if second else 1)
-    return Fanout(name, shape, multicast=bool(rng.random() < 0.65), reduce=bool(rng.random() < 0.65),
-                  network_energy_pj_per_word=float(rng.choice([0.0, 0.125, 0.5])))
+    return with_networks(rng, Fanout(
+        name, shape, multicast=bool(rng.random() < 0.65), reduce=bool(rng.random() < 0.65),
+        network_energy_pj_per_word=float(rng.choice([0.0, 0.125, 0.5]))))
+
+
+def with_networks(rng: np.random.Generator, array: Fanout) -> Fanout:
+    """Return every other array with networks that tell tensors apart, and sides where these are fixed.
+
+    They are drawn from a child of ``rng``, which itself goes on as if there were none.
+    """
+    own = rng.spawn(1)[0]
+    choices: list[Along] = [True, False] if array.flexible or array.blocks else [True, False, "x", "y"]
+
+    def along() -> Along:
+        return choices[own.integers(len(choices))]
+
+    def drawn() -> Merging:
+        told = [(name, along()) for name in ("inputs", "weights", "O", "outputs") if own.random() < 0.8]
+        return tuple(told) if told and own.random() < 0.5 else along()
+
+    return replace(array, multicast=drawn(), reduce=drawn()) if own.random() < 0.5 else array
 
 
 def _random_memory(rng: np.random.Generator, name: str, able: list[Tensor] | tuple[Tensor, ...],

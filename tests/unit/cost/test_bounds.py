@@ -12,6 +12,7 @@ from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, full_keeps, is_legal
+from tilewright.validation.random_nests import with_networks
 from tilewright.workload import ROLES, Operator, convolution, depthwise, linear, matmul, transposed_convolution
 
 ENERGY = AccessEnergy(read_pj=2.0, fill_pj=3.0, update_pj=5.0, drain_pj=7.0)
@@ -187,9 +188,9 @@ def random_machine(rng: np.random.Generator) -> Accelerator:
         if rng.random() < 0.5:
             levels.append(memory(f"M{index}", tuple(r for r in ROLES if rng.random() < 0.7)))
         else:
-            levels.append(Fanout(f"F{index}", (int(rng.integers(1, 5)), int(rng.integers(1, 4))),
-                                 multicast=bool(rng.random() < 0.6), reduce=bool(rng.random() < 0.6),
-                                 network_energy_pj_per_word=float(rng.choice([0.0, 0.5]))))
+            levels.append(with_networks(rng, Fanout(
+                f"F{index}", (int(rng.integers(1, 5)), int(rng.integers(1, 4))), multicast=bool(rng.random() < 0.6),
+                reduce=bool(rng.random() < 0.6), network_energy_pj_per_word=float(rng.choice([0.0, 0.5])))))
     return Accelerator("random", tuple(levels), Compute("MAC", 0.3), word_bits=(
         ("inputs", 8), ("weights", int(rng.choice([8, 16]))), ("outputs", int(rng.choice([8, 32])))))
 

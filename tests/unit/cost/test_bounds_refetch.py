@@ -12,6 +12,7 @@ from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Constraints, LevelLoops, Loop, Mapping, MapSpace
+from tilewright.validation.random_nests import with_networks
 from tilewright.workload import (
     ROLES,
     Axis,
@@ -208,9 +209,9 @@ def random_machine(rng: np.random.Generator) -> Accelerator:
         if rng.random() < 0.6:
             levels.append(memory(f"M{index}", tuple(r for r in ROLES if rng.random() < 0.75), True))
         else:
-            levels.append(Fanout(f"F{index}", (int(rng.integers(1, 7)), int(rng.integers(1, 4))),
-                                 multicast=bool(rng.random() < 0.7), reduce=bool(rng.random() < 0.7),
-                                 network_energy_pj_per_word=float(rng.choice([0.0, 0.5, 3.0]))))
+            levels.append(with_networks(rng, Fanout(
+                f"F{index}", (int(rng.integers(1, 7)), int(rng.integers(1, 4))), multicast=bool(rng.random() < 0.7),
+                reduce=bool(rng.random() < 0.7), network_energy_pj_per_word=float(rng.choice([0.0, 0.5, 3.0])))))
     return Accelerator("random", tuple(levels), Compute("MAC", 0.3), word_bits=(
         ("inputs", 8), ("weights", int(rng.choice([8, 16]))), ("outputs", int(rng.choice([8, 32])))))
 

@@ -39,15 +39,15 @@ def boundary(found, tensor, index=0):
 
 
 def time(step, name="P", **more):
-    return cf.RoledLoop(NestLoop(0, name, 0, step, False), cf.Role.TIME, **more)
+    return cf.RoledLoop(NestLoop(0, name, 0, step, None), cf.Role.TIME, **more)
 
 
 def lane(step, name="P"):
-    return cf.RoledLoop(NestLoop(1, name, 0, step, True), cf.Role.LANE)
+    return cf.RoledLoop(NestLoop(1, name, 0, step, "X"), cf.Role.LANE)
 
 
 def first(step, name="P"):
-    return cf.RoledLoop(NestLoop(1, name, 0, step, True), cf.Role.FIRST)
+    return cf.RoledLoop(NestLoop(1, name, 0, step, "X"), cf.Role.FIRST)
 
 
 class TestPieces:
@@ -74,16 +74,16 @@ class TestPieces:
 
     def test_the_last_iteration_of_the_first_lane(self):
         # 28 in tiles of 9: the last holds 1, at 27; of that, the tile of 4 is 1 again.
-        loops = [cf.RoledLoop(NestLoop(0, "P", 28, 9, False), cf.Role.TIME),
-                 cf.RoledLoop(NestLoop(1, "P", 9, 4, True), cf.Role.LANE)]
+        loops = [cf.RoledLoop(NestLoop(0, "P", 28, 9, None), cf.Role.TIME),
+                 cf.RoledLoop(NestLoop(1, "P", 9, 4, "X"), cf.Role.LANE)]
         picked = cf.last_visit(loops)
         assert [(roled.role, roled.skip) for roled in picked] == [(cf.Role.LAST, 27), (cf.Role.LANE, 0)]
         assert cf.pieces(28, picked) == {1: 1}
 
     def test_pieces_that_do_not_reach_the_last_iteration_vanish(self):
         # Lanes of 5 of 8: the first goes on to 5 in steps of 2: last at 4; the second has 3 and does not get there.
-        loops = [cf.RoledLoop(NestLoop(0, "P", 8, 5, True), cf.Role.LANE),
-                 cf.RoledLoop(NestLoop(1, "P", 5, 2, False), cf.Role.TIME)]
+        loops = [cf.RoledLoop(NestLoop(0, "P", 8, 5, "X"), cf.Role.LANE),
+                 cf.RoledLoop(NestLoop(1, "P", 5, 2, None), cf.Role.TIME)]
         assert cf.pieces(8, cf.last_visit(loops)) == {1: 1}
 
 

@@ -42,11 +42,12 @@ def matmul(m, n, k):
 
 
 def cost_of(operator, *levels, compute=None, **machine):
-    """Each level is ``(memory or fan-out, loops such as "P2 R1" [, kept tensors])``."""
+    """Each level is ``(memory or fan-out, loops such as "P2 R1", along Y "P1y" [, kept tensors])``."""
     entries = []
     for level, loops, *keeps in levels:
-        side = "X" if isinstance(level, Fanout) else None
-        found = tuple(Loop(text[0], int(text[1:]), side) for text in loops.split())
+        array = isinstance(level, Fanout)
+        found = tuple(Loop(text[0], int(text[1:].strip("y")), ("Y" if "y" in text else "X") if array else None)
+                      for text in loops.split())
         entries.append(LevelLoops(level.name, found, tuple(keeps[0]) if keeps else None))
     accelerator = Accelerator("machine", tuple(level for level, *_ in levels), compute or Compute(), **machine)
     return walk(operator, accelerator, Mapping(tuple(entries)))
@@ -114,6 +115,23 @@ class TestLanes:
         assert cost.steps == 6
         # Outputs of lanes are different words: 24 updates, the first of each of 8 words from zero.
         assert counts(cost, "Main", "O") == Count(reads=16, fills=0, updates=24, drains=0)
+
+    @pytest.mark.parametrize(("multicast", "reads"), [
+        (True, (6, 12)), ("x", (24, 12)), ("y", (6, 24)), (False, (24, 24)), ((("weights", False),), (6, 24)),
+        ((("I", False), ("inputs", True)), (24, 12)), ((("inputs", "x"), ("weights", "y")), (24, 24))])
+    def test_multicast_by_tensor_and_side(self, multicast, reads):
+        # Two lanes of M along X, four of N along Y, three steps. I (2 x 3) is wanted by all lanes along Y, W (4 x 3) by
+        # those along X: 6 and 12 words where these share a read, 24 each where every lane reads for itself.
+        cost = cost_of(matmul(2, 4, 3), (MAIN, "K1"), (Fanout("Fan", (2, 4), multicast=multicast), "M1 N1y"))
+        assert (counts(cost, "Main", "I").reads, counts(cost, "Main", "W").reads) == reads
+
+    @pytest.mark.parametrize(("reduce", "arrives"), [(True, (4, 0)), ("x", (8, 4)), ("y", (12, 8)), (False, (24, 20))])
+    def test_sums_that_merge_along_one_side(self, reduce, arrives):
+        # Six lanes of K for each of 4 outputs, three along X, two along Y: 24 partial sums arrive as 4, 8, 12 or 24
+        # words, and the parent adds all but the first of each output.
+        cost = cost_of(matmul(4, 1, 6), (MAIN, "M1"), (Fanout("Fan", (3, 2), reduce=reduce), "K2 K1y"))
+        updates, reads = arrives
+        assert counts(cost, "Main", "O") == Count(reads=reads, fills=0, updates=updates, drains=0)
 
     def test_lanes_that_abut_share_their_halo(self):
         # 4 lanes hold 3 words each, of 6 in all.

@@ -55,7 +55,8 @@ def test_a_machine_has_energies_of_words_and_rates_of_cycles(tmp_path):
     assert (main.capacity_bytes, buffer.capacity_bytes, machine.frequency_mhz) == (None, 4096, 1000)
     assert [round(energy, 9) for energy in vars(buffer.energy).values()] == [4, 8, 8, 4]
     assert (main.bandwidth, buffer.bandwidth) == (Bandwidth(shared=8), Bandwidth(32, 16))
-    assert (rows.multicast, rows.reduce, cols.multicast, cols.reduce) == (True, False, False, True)
+    assert (rows.multicast, rows.reduce) == ((("inputs", True), ("weights", False)), False)
+    assert (cols.multicast, cols.reduce) == (False, True)
     assert (reg.keeps, reg.always, main.always) == (("weights",), True, True)
     assert machine.compute.energy_pj_per_mac == pytest.approx(0.5)
 

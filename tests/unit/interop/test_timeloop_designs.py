@@ -439,8 +439,6 @@ NOTED = [
      "not known here"),
     (SIMBA_4, "    spatial: {meshX: lanes}", "    networks: [{name: n}]\n    spatial: {meshX: lanes}",
      15, "dropped", "networks"),
-    (SIMBA_4, "permutation: [M, C, R", "no_multicast_no_reduction: [Inputs], permutation: [M, C, R", 13,
-     "approximated", "all operands are shared, or none"),
     (SIMBA_4, "permutation: [M, C, R", "no_link_transfer: [Inputs], permutation: [M, C, R", 17,
      "dropped", "neighbours hand no words on"),
     (SIMBA_4, "keep: [Inputs, Outputs], bypass: [Weights]", "keep: [Inputs, Outputs]", 12,
@@ -468,6 +466,8 @@ def test_lanes_that_share_nothing(read):
     assert read(text, CONV).accelerator.level("PE") == Fanout("PE", (8, 8), multicast=False, reduce=False)
     text = STATIONARY_4.replace("split: 1, factors", "split: 1, no_reuse: [Outputs], factors")
     assert read(text, CONV).accelerator.level("PE") == Fanout("PE", (8, 8), multicast=True, reduce=False)
+    text = text.replace("no_reuse: [Outputs]", "no_multicast_no_reduction: [Inputs]")
+    assert read(text, CONV).accelerator.level("PE") == Fanout("PE", (8, 8), multicast=(("inputs", False),))
 
 
 def test_other_spellings_of_problems_and_constraints(read, tmp_path):

@@ -71,7 +71,7 @@ class ComputeStage:
         for tensor in self._operator.tensors:
             arrays = self.rows.inside[self.feeding[tensor.name]]
             total = np.maximum(total, self.rows.instances(arrays))
-            each.append(self.rows.instances(a for a in arrays if (a.reduce if tensor.is_output else a.multicast)))
+            each.append(self.rows.sharing(tensor, arrays))
         return np.array([total, *each])
 
     def _spreads(self, total: int) -> tuple[Floats, Floats]:

@@ -167,8 +167,7 @@ class Passing:
 
     def sharing(self, tensor: Tensor, name: str) -> NDArray[np.int64]:
         """Return (r) the lanes that may share an access for a tensor at memory ``name``."""
-        return self.rows.instances(array for array in self.rows.inside[name]
-                                   if (array.reduce if tensor.is_output else array.multicast))
+        return self.rows.sharing(tensor, self.rows.inside[name])
 
     def network(self, tensor: Tensor, chain: Chain) -> dict[str, Floats]:
         """Return the least energy of each fan-out for one tensor: its words once, or, next to compute, each use."""

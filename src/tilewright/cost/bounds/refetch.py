@@ -257,7 +257,7 @@ class Stages:
             between = self.rows.machine.levels[first:self.places[name]]
             arrays = [level for level in between if isinstance(level, Fanout)]
             total = np.maximum(total, self.rows.instances(arrays))
-            each.append(self.rows.instances(a for a in arrays if (a.reduce if tensor.is_output else a.multicast)))
+            each.append(self.rows.sharing(tensor, arrays))
         return Lanes(total, np.array(each, dtype=np.float64))
 
 

@@ -134,6 +134,15 @@ class MachineRows(Once):
             found = found * self._instances[array.name]
         return found
 
+    def sharing(self, tensor: Tensor, arrays: Iterable[Fanout]) -> NDArray[np.int64]:
+        """Return how many lanes of some arrays together may share a word of a tensor: those along sides that merge."""
+        found = self._one
+        for array in arrays:
+            merged = array.merges(tensor.name, tensor.role)
+            sides = [self.numbers[array.name, side] for side, can in zip("xy", merged, strict=True) if can]
+            found = found * (self._instances[array.name] if all(merged) else np.prod(sides, axis=0).astype(np.int64))
+        return found
+
     @cached_property
     def outside(self) -> dict[str, NDArray[np.int64]]:
         """The instances of every level: those of the arrays outside it together."""

@@ -121,7 +121,7 @@ def _merging(tensor: Tensor, operator: Operator, spread: Iterable[Fanout]) -> bo
     Lanes along an axis of two dimensions may be set apart even where one of these has only one value.
     """
     slides = any(len(axis.terms) > 1 and any(operator.sizes[d] > 1 for d in axis.dimensions) for axis in tensor.axes)
-    return not slides and all(array.reduce for array in spread)
+    return not slides and all(all(array.merges(tensor.name, tensor.role)) for array in spread)
 
 
 @lru_cache(maxsize=1024)

@@ -63,18 +63,19 @@ def innermost_of(nest, at, slots, relevant, end):
 
 
 @compiled
-def combines(nest, at, slots, kinds, span):
+def combines(nest, at, memory, span):
     """Whether the parent adds up partial sums of instances between it and its child, which do not merge (rule 5).
 
     ``kinds`` (d): what dimensions are to the output, `PLAIN`, `SLIDING` or `LACKING`; ``span``: slots between.
     """
+    slots, output, kinds = memory[0], memory[1][3], memory[4]
     for d in range(len(kinds)):
         if kinds[d] == PLAIN:
             continue
         broken = False
         for s in range(span[1] - 1, span[0] - 1, -1):
             if count_of(nest, at, s, d) > 1:
-                merges = slots[s, 1] > 0 and slots[s, 3] > 0
+                merges = slots[s, 1] > 0 and slots[s, 2 + output] > 0
                 if slots[s, 1] > 0 and (not merges or (broken and kinds[d] == SLIDING)):
                     return True
                 broken = broken or not merges
@@ -87,12 +88,12 @@ def followed_from(nest, at, memory):
 
     It is the first keeper of all, 0, unless one combines what its child sends; -1 where this memory is given none.
     """
-    slots, head, kinds, ends = memory[0], memory[1], memory[4], memory[5]
+    head, ends = memory[1], memory[5]
     if head[3] < 0:
         return -1
     since = 0
     for i in range(1, head[4] + 1):
-        if combines(nest, at, slots, kinds, (ends[i - 1], ends[i])):
+        if combines(nest, at, memory, (ends[i - 1], ends[i])):
             since = i
     return since if since < head[4] else -1
 
@@ -141,7 +142,7 @@ def role(nest, at, memory, row, inner, s, d):
         return SPLIT if advances else PICK
     if s < end:
         return LONE if s >= row[5] else LANE
-    return PICK if slots[s, 2 + (row[0] == UPDATE)] > 0 else SPLIT
+    return PICK if slots[s, 2 + row[1]] > 0 else SPLIT
 
 
 @compiled
@@ -180,7 +181,7 @@ def shared_from(nest, at, memory, row, d):
     slots, run = memory[0], row[2]
     for s in range(row[2] - 1, memory[1][0] - 1, -1):
         if count_of(nest, at, s, d) > 1:
-            if slots[s, 1] == 0 or slots[s, 2 + (row[0] == UPDATE)] == 0:
+            if slots[s, 1] == 0 or slots[s, 2 + row[1]] == 0:
                 break
             run = s
     return run

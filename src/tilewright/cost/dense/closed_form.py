@@ -105,7 +105,7 @@ def _merges(nest: Nest, boundary: Boundary, loop: NestLoop) -> bool:
     fanout = nest.accelerator.levels[loop.level]
     if loop.level < boundary.parent or not isinstance(fanout, Fanout):
         return False
-    return fanout.reduce if boundary.tensor.is_output else fanout.multicast
+    return fanout.merges(boundary.tensor.name, boundary.tensor.role)[loop.side == "Y"]
 
 
 def split(table: Table, step: int) -> Table:

@@ -314,8 +314,10 @@ def _in_space(nest: Nest, boundary: Boundary, view: cf.View, roled: cf.RoledLoop
         return "lanes apart", f"instances of {nest.mapping.levels[boundary.parent].level} count each for itself"
     if not view.merged:
         return "lanes apart", f"every instance {'drains' if tensor.is_output else 'fills'} its own tile"
-    if not (fanout.reduce if tensor.is_output else fanout.multicast):
-        return "lanes apart", f"{fanout.name} does not {'reduce' if tensor.is_output else 'multicast'}"
+    merges = fanout.merges(tensor.name, tensor.role)
+    if not merges[loop.side == "Y"]:
+        return "lanes apart", f"{fanout.name} does not {'reduce' if tensor.is_output else 'multicast'}" + (
+            f" {tensor.name} along {loop.side}" if any(merges) else "")
     return "lanes apart", (f"another loop over {loop.dimension} runs between these lanes and the child: their tiles do "
                            "not abut (rule 4)")
 

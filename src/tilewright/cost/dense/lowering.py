@@ -92,11 +92,11 @@ class Words:
 
     def merges(self, edge: Boundary, slot: int) -> bool:
         """Whether the lanes of a slot share words on the way between parent and child."""
-        level = self.layout.slots[slot].level
+        level, side = self.layout.slots[slot].level, self.layout.slots[slot].axis
         fanout = self.accelerator.levels[level]
         if level < edge.parent or not isinstance(fanout, Fanout):
             return False
-        return fanout.reduce if edge.tensor.is_output else fanout.multicast
+        return fanout.merges(edge.tensor.name, edge.tensor.role)[side == "Y"]
 
     def actions(self, edge: Boundary, look: Look, name: str) -> tuple[Action, ...]:
         """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""

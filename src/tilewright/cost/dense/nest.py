@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Mapping, full_keeps
+from tilewright.mapping import Mapping, SpatialAxis, full_keeps
 from tilewright.workload import Operator, Tensor
 
 Keeps = tuple[tuple[str, ...], ...]
@@ -20,7 +20,13 @@ class NestLoop:
     dimension: str
     outer: int
     step: int
-    spatial: bool
+    side: SpatialAxis | None
+    """Of the array, where it is one over lanes."""
+
+    @property
+    def spatial(self) -> bool:
+        """Whether its iterations are lanes."""
+        return self.side is not None
 
     @property
     def count(self) -> int:
@@ -67,7 +73,8 @@ class Nest:
             spatial = isinstance(self.accelerator.levels[level], Fanout)
             for loop in entry.loops:
                 if loop.step < extents[loop.dimension]:
-                    found.append(NestLoop(level, loop.dimension, extents[loop.dimension], loop.step, spatial))
+                    found.append(NestLoop(level, loop.dimension, extents[loop.dimension], loop.step,
+                                          loop.axis or "X" if spatial else None))
                     extents[loop.dimension] = loop.step
         return tuple(found)
 

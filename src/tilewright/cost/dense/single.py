@@ -14,7 +14,7 @@ from tilewright.cost.dense.walks import Walks
 from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
 from tilewright.cost.tables import TallyKey
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import Mapping, compute_cycles, held_bits, lane_use, tensor_bits
+from tilewright.mapping import Mapping, Slot, compute_cycles, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Counts = dict[tuple[int, str], Count]
@@ -150,7 +150,7 @@ def busiest_counts(nest: Nest, first: Counts) -> dict[int, dict[str, Counts]]:
     """Count by level, view (`walks.VIEWS`) and (level, tensor) where another instance than the first may be busier."""
     operator, loops = nest.operator, nest.loops
     walks = Walks(operator, nest.accelerator, tuple(operator.sizes),
-                  tuple((loop.level, loop.spatial) for loop in loops), nest.keeps, unlimited=True)
+                  tuple(Slot(loop.level, loop.side or "T") for loop in loops), nest.keeps, unlimited=True)
     if not walks.levels:
         return {}
     steps = np.repeat(walks.sizes[None, :, None], len(loops) + 1, axis=0).astype(np.int32)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
-from tilewright.mapping import held_bits
+from tilewright.mapping import Slot, held_bits
 from tilewright.workload import Axis, Operator, Tensor
 
 MOST_INSTANCES = 1 << 20
@@ -31,8 +31,8 @@ class Walks:
     accelerator: Accelerator
     dimensions: tuple[str, ...]
     """Names, in the order of the nest's arrays."""
-    slots: tuple[tuple[int, bool], ...]
-    """(level, whether spatial) of each slot of the nest, outermost first."""
+    slots: tuple[Slot, ...]
+    """Outermost first."""
     keeps: tuple[tuple[str, ...], ...]
     """Tensors kept at each level."""
     unlimited: bool = False
@@ -50,7 +50,7 @@ class Walks:
         return tuple(at for at, memory in enumerate(self.accelerator.levels)
                      if isinstance(memory, Memory) and at > 0
                      and (self.unlimited or memory.bandwidth != Bandwidth())
-                     and any(spatial for _, spatial in self.slots[:self.first_slot(at)])
+                     and any(slot.axis != "T" for slot in self.slots[:self.first_slot(at)])
                      and any(self._slides(tensor) for tensor in self.operator.tensors if tensor.name in self.keeps[at]))
 
     @property
@@ -65,7 +65,7 @@ class Walks:
 
     def first_slot(self, level: int) -> int:
         """Index of the first slot of ``level`` or of one inside it."""
-        return sum(at < level for at, _ in self.slots)
+        return sum(slot.level < level for slot in self.slots)
 
     def _chain(self, tensor: Tensor) -> list[int]:
         """Levels that keep ``tensor``, outermost first, and the compute unit."""
@@ -139,8 +139,9 @@ class Walks:
     def tables(self) -> tuple[Integers, ...]:
         """Slots, heads, entries, units, kinds, ends, clusters, dimensions of each tensor, and widths of words."""
         levels, tensors, output = self.accelerator.levels, self.operator.tensors, self.operator.output
-        slots = [[at, spatial, isinstance(level := levels[at], Fanout) and level.multicast,
-                  isinstance(level, Fanout) and level.reduce] for at, spatial in self.slots]
+        slots = [[slot.level, slot.axis != "T", *(
+            isinstance(level := levels[slot.level], Fanout) and level.merges(tensor.name, tensor.role)[slot.axis == "Y"]
+            for tensor in tensors)] for slot in self.slots]
         entries, units = ([make(at) for at in self.levels] for make in (self._entries, self._units))
         ends = [self._ends(at) for at in self.levels]
         heads = []

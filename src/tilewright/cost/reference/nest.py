@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout, Memory, Merging
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor
 
@@ -71,7 +71,7 @@ class WalkedNest:
             if loop.spatial and loop.level >= parent:
                 fanout = self.accelerator.levels[loop.level]
                 assert isinstance(fanout, Fanout)
-                merges = fanout.reduce if tensor.is_output else fanout.multicast
+                merges = _merges(fanout.reduce if tensor.is_output else fanout.multicast, tensor, loop)
                 if merges and not (loop.dimension in sliding and loop.dimension in broken):
                     continue
                 apart.append(loop)
@@ -136,6 +136,14 @@ class WalkedNest:
         arrays = [at for at, level in enumerate(levels) if isinstance(level, Fanout) and level.instances > 1]
         outside = [at for at, level in enumerate(levels) if not isinstance(level, Fanout)]
         return max(at for at in outside if at < arrays[0]) if arrays else outside[:-1][-1] if outside[1:] else 0
+
+
+def _merges(given: Merging, tensor: Tensor, loop: WalkedLoop) -> bool:
+    """Whether the lanes of a loop merge words of a tensor, by what its array says for all, or by name, else by role."""
+    if isinstance(given, tuple):
+        given = next((along for named in (tensor.name, tensor.role) for name, along in given if name == named), True)
+    assert loop.side is not None
+    return given if isinstance(given, bool) else given == loop.side.lower()
 
 
 def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> WalkedNest:

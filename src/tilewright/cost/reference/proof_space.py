@@ -221,7 +221,7 @@ class ProofSpace:
                     started = unit[0] * self.words(edge.tensor, self.sizes)
                 back = out - started
                 # Where lanes may meet at the parent only, nothing needs to come back to them.
-                given = back if all(fanout.reduce for fanout in crossed) else 0 * back
+                given = back if all(all(fanout.merges(tensor.name, tensor.role)) for fanout in crossed) else 0 * back
                 parts = {(edge.parent, "update"): out, (edge.parent, "read"): back, (edge.child, "drain"): into,
                          (edge.child, "fill"): given}
                 started = into - given if given.any() else into

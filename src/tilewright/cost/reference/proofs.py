@@ -135,11 +135,11 @@ class KeptProof:
         return [size // used for size, used in zip(self.space.sizes, half.product(range(place)), strict=False)]
 
     def merged(self, edge: Edge, half: Half) -> list[Any]:
-        """Return the lanes of each group in a half that share what crosses an edge."""
-        reduces = self.space.operator.tensors[edge.tensor].is_output
+        """Return the lanes of each group in a half that share what crosses an edge, at most: both sides do or none."""
+        tensor = self.space.operator.tensors[edge.tensor]
         crossed = enumerate(self.space.accelerator.levels[:self.space.places[edge.child]])
         return half.product(at for at, level in crossed if at >= self.space.places[edge.parent] and isinstance(
-            level, Fanout) and (level.reduce if reduces else level.multicast))
+            level, Fanout) and any(level.merges(tensor.name, tensor.role)))
 
     def lanes(self, half: Half, before: int) -> Any:
         """Return the lanes of a half outside a level, of all groups together."""

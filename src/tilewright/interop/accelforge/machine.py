@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, Merging
 from tilewright.interop.accelforge.sets import Sets, chosen
 from tilewright.interop.accelforge.workload import Einsums
 from tilewright.interop.figures import Estimated
@@ -155,7 +155,7 @@ class _Reader:
     def _fanouts(self, node: Node) -> Iterator[Fanout]:
         """Yield an array for each pair of fan-outs that share as much, outermost first."""
         entries = node.get("spatial", []).items(empty=True)
-        made: list[tuple[str, int, bool, bool]] = []
+        made: list[tuple[str, int, Merging, bool]] = []
         for entry in entries:
             entry.fields()
             entry.note_unknown(_SPATIAL)
@@ -166,11 +166,9 @@ class _Reader:
             given = next((entry[name] for name in ("may_reuse", "reuse") if name in entry), replace(entry, value="All"))
             shared = self._roles(given)
             operands = shared & {"inputs", "weights"}
-            if len(operands) == 1:
-                (only,) = operands
-                given.approximated(f"{only} alone are shared by the lanes: all operands are, or none; here all are")
-            made.append((str(entry["name"].value), entry["fanout"].whole(self.names), bool(operands),
-                         "outputs" in shared))
+            multicast: Merging = len(operands) == 2 if len(operands) != 1 else tuple(
+                (role, role in operands) for role in ("inputs", "weights"))
+            made.append((str(entry["name"].value), entry["fanout"].whole(self.names), multicast, "outputs" in shared))
         name = str(node["name"].value)
         while made:
             first, *rest = made

@@ -108,17 +108,16 @@ class _Builder:
         return self._attribute(place, "word") or DEFAULT_WORD_BITS
 
     def fanout(self, place: Place) -> Fanout:
-        """Return an array; tensors that are kept apart in it bar it from multicasting or adding."""
+        """Return an array, which neither multicasts nor adds up tensors that are kept apart in it."""
         apart = self.said.apart.get(place.name, frozenset())
         if not apart or self.operator is None:
             return Fanout(place.name, place.mesh)
         outputs = {tensor.name for tensor in self.operator.tensors if tensor.is_output}
         operands = {tensor.name for tensor in self.operator.tensors} - outputs
         some = apart & operands
-        if some and some != operands:
-            place.node.approximated(f"{', '.join(sorted(some))} shared by no lanes of {place.name}: all operands are "
-                                    "shared, or none; here all are")
-        return Fanout(place.name, place.mesh, multicast=some != operands, reduce=not apart & outputs)
+        named = tuple((role_of(name, self.operator), False) for name in sorted(some))
+        return Fanout(place.name, place.mesh, multicast=some != operands and (named or True),
+                      reduce=not apart & outputs)
 
     def _words(self, place: Place) -> tuple[float, float]:
         """Return the words of a block, and how many blocks an access moves (the cluster)."""

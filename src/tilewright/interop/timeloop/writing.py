@@ -148,7 +148,7 @@ class Writer:
 
     def about_fanout(self, fanout: Fanout) -> None:
         """Note what Timeloop cannot say of an array."""
-        if not (fanout.multicast and fanout.reduce):
+        if (fanout.multicast, fanout.reduce) != (True, True):
             self.notes.dropped(fanout.name, "Timeloop's networks multicast and reduce by themselves")
         if fanout.network_energy_pj_per_word:
             self.notes.dropped(fanout.name, "the energy of the network")

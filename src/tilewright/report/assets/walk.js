@@ -7,7 +7,7 @@
       const outside = { ...nest.sizes };
       this.loops = [];
       nest.levels.forEach((level, at) => level.loops.forEach(([name, step, axis]) => {
-        if (step < outside[name]) this.loops.push({ at, level: level.name, name, step, lanes: Boolean(axis) });
+        if (step < outside[name]) this.loops.push({ at, level: level.name, name, step, lanes: axis });
         outside[name] = Math.min(step, outside[name]);
       }));
       this.turns = this.loops.filter((loop) => !loop.lanes);
@@ -114,7 +114,7 @@
         else if (changed >= 0) move("out", this.words(tensor, memory, this.before()), "");
         if (this.ended) return;
         const apart = this.loops.some((loop) => loop.lanes && loop.at > parent && loop.at < memory && !uses.has(loop.name)
-          && !this.nest.levels[loop.at].reduces);
+          && !this.nest.levels[loop.at].reduces[loop.lanes === "Y" ? 1 : 0]);
         const again = this.turns.some((turn) => turn.place <= advances && !uses.has(turn.name) && this.at[turn.place] > 0);
         if (again && !apart) move("in", words, "partial sums");
       }));

@@ -52,8 +52,13 @@ def chains_of(space: MapSpace, dimension: int) -> Integers | None:
 
 
 def merges(space: MapSpace) -> bool:
-    """Whether chains that cost the same may stand for one another: tiles divide, and nothing tells dimensions apart."""
-    return space.tiling == "perfect" and not space.arrays.ruled and not space.constraints.orders
+    """Whether chains that cost the same may stand for one another: tiles divide, and nothing tells them apart.
+
+    That is neither dimensions nor the sides of an array.
+    """
+    alike = all(across == down for tensor in space.operator.tensors for array in space.accelerator.fanouts
+                for across, down in [array.merges(tensor.name, tensor.role)])
+    return space.tiling == "perfect" and not space.arrays.ruled and not space.constraints.orders and alike
 
 
 def groups_of(space: MapSpace) -> list[list[int]]:

@@ -72,7 +72,7 @@ class Arrays(NamedTuple):
     what is always there."""
     edges: Integers
     share: Integers
-    """``(b, 3)`` boundaries, and ``(b, f)`` whether a fan-out merges what crosses them."""
+    """``(b, 3)`` boundaries, and ``(b, f)`` whether a fan-out merges what crosses them, along a side at least."""
     macs: float
     leakage_pj_per_cycle: float
     instances: Floats
@@ -284,7 +284,7 @@ class Tables:
                 edges.append((t, places[parent], len(places) if child is None else places[child]))
                 inside = levels.index(child) if child is not None else len(levels)
                 share.append([levels.index(parent) < levels.index(fanout.name) < inside
-                              and (fanout.reduce if flow.tensor.is_output else fanout.multicast)
+                              and any(fanout.merges(flow.tensor.name, flow.tensor.role))
                               for fanout in self.accelerator.fanouts])
         sums = [(ENERGY, 1.0)]
         sums += [((port.memory.name, port.kinds), port.rate[0] * self.accelerator.instances(port.memory.name))
