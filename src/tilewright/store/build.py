@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import metadata
+from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, limits_of, outermost_bytes, roofline, vector_work
+from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, limits_of, network_sum, outermost_bytes, roofline, vector_work
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, lane_use, tensor_bits
 from tilewright.store.codec import fingerprint, told
@@ -58,6 +59,12 @@ from tilewright.workload import (
 
 if TYPE_CHECKING:
     from tilewright.mapping import Padding
+
+BOUNDED = {"latency": "latency_cycles", "energy": "energy_pj", "edp": "edp"}
+"""Of a layer's bounds, the one on an objective."""
+
+ROUNDING = 1e-12
+"""What sums of rounded figures may be off by."""
 
 
 @cache
@@ -269,7 +276,8 @@ def new_run(  # noqa: PLR0913
     machine, bits = accelerator_record(accelerator), dict(accelerator.word_bits)["inputs"]
     search, setup, loading = seconds
     nodes = vector_records(vector_work(graph, accelerator), bits, free=request.vector == "free")
-    totals = replace(totals_of(layers, machine, search, nodes), setup_seconds=setup, loading_seconds=loading)
+    totals = replace(totals_of(layers, machine, search, nodes, objective=request.objective),
+                     setup_seconds=setup, loading_seconds=loading)
     headline = headline_of(layers, unfinished, cause)
     tokens = None if headline or totals.unmapped_layers else tokens_record(
         graph, accelerator, totals.latency_cycles, totals.energy_pj)
@@ -362,10 +370,11 @@ def timed_macs(cost: Cost, operator: Operator, accelerator: Accelerator) -> floa
 
 
 def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, seconds: float,
-              vector: Sequence[VectorRecord] = ()) -> TotalsRecord:
+              vector: Sequence[VectorRecord] = (), *, objective: str = "") -> TotalsRecord:
     """Return the sums over layers times counts and over vector work; ``seconds`` is the wall time of the whole run.
 
-    Multiply-accumulates that are skipped use no compute unit. Vector work is its own bound.
+    Multiply-accumulates that are skipped use no compute unit. Vector work is its own bound. What searches prove of
+    layers is of their ``objective``.
     """
     mapped = [(layer.count, layer.cost) for layer in layers if layer.cost is not None]
     beside = [(1, one) for one in vector]
@@ -380,18 +389,37 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         busy = sum(count * cost.utilisation * cost.latency_cycles for count, cost in mapped) / latency
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)
-    least = Totals.of([*bounds, *beside])
+    least_cycles, least_pj, least_edp = _least_totals(bounds, beside, objective)
     return TotalsRecord(
         latency_cycles=latency, energy_pj=total.energy_pj, edp=total.edp, macs=macs,
         utilisation=busy,
         area_um2=accelerator.area_um2, seconds=float(seconds),
         samples=sum(layer.search.samples for layer in layers if layer.search is not None and not layer.search.answer),
-        bound_latency_cycles=least.latency_cycles if bounded else None,
-        bound_energy_pj=least.energy_pj if bounded else None,
-        bound_edp=least.edp if bounded else None,
+        bound_latency_cycles=least_cycles if bounded else None, bound_energy_pj=least_pj if bounded else None,
+        bound_edp=least_edp if bounded else None,
         unmapped_layers=sum(layer.count for layer in layers if layer.cost is None),
         ineffectual_share=lost / done if done else 0.0, vector_cycles=int(extra.latency_cycles),
         vector_energy_pj=float(extra.energy_pj))
+
+
+def _least_totals(bounds: Sequence[tuple[int, BoundsRecord]], beside: Sequence[tuple[int, VectorRecord]],
+                  objective: str) -> tuple[int, float, float]:
+    """Return what no mappings of all layers can beat: cycles, picojoules and their product.
+
+    A layer's bound on the objective counts where it is above the static one. The product of two sums is at least the
+    square of the sum of the roots of the products (Cauchy and Schwarz), so that layers' bounds on EDP bound it, too.
+    """
+    def proven(figure: str) -> list[tuple[int, float]]:
+        known = BOUNDED.get(objective) == figure
+        return [(count, max(getattr(each, figure), (each.score or 0.0) if known else 0.0)) for count, each in bounds]
+
+    cycles = [(count, ceil(one * (1 - ROUNDING))) for count, one in proven("latency_cycles")]
+    least = Totals(
+        network_sum([*cycles, *((count, one.latency_cycles) for count, one in beside)]),
+        network_sum([*proven("energy_pj"), *((count, one.energy_pj) for count, one in beside)]))
+    products = [*proven("edp"), *((count, one.latency_cycles * one.energy_pj) for count, one in beside)]
+    return least.latency_cycles, least.energy_pj, max(least.edp, network_sum(
+        (count, sqrt(product)) for count, product in products) ** 2 * (1 - ROUNDING))
 
 
 def headline_of(layers: Sequence[LayerRecord], unfinished: Sequence[str], cause: str = "Interrupted") -> str:

@@ -300,7 +300,8 @@ class TotalsRecord:
     legs of the run, without what was taken from the store; ``setup_seconds`` went into spaces and models before it,
     ``loading_seconds`` into loading (or compiling) the engine, both in the last leg. Bounds are None where one layer
     has none; ``unmapped_layers`` are missing from all other totals. ``macs`` are those that layers ask for; of those
-    done, ``ineffectual_share`` is on padding. Vector work is its own bound.
+    done, ``ineffectual_share`` is on padding. Vector work is its own bound. Bounds are of the space that was searched:
+    they hold what searches prove of layers where that is above what bounds every mapping.
     """
 
     latency_cycles: int

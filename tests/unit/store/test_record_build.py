@@ -196,6 +196,17 @@ def test_totals_multiply_by_counts_and_tell_what_is_missing():
     assert totals_of([], machine, 0.0).utilisation == 0.0
 
 
+@pytest.mark.parametrize(("objective", "score", "least"), [
+    ("latency", 41.0, (3 * 41, 1500.0, 3 * 41 * 1500.0)), ("energy", 502.5, (114, 1507.5, 114 * 1507.5)),
+    ("edp", 40_000.0, (114, 1500.0, 3 * 3 * 40_000.0)), ("edp", 1.0, (114, 1500.0, 114 * 1500.0)),
+    ("power", 1e9, (114, 1500.0, 114 * 1500.0))])
+def test_what_was_proven_of_the_layers_bounds_the_totals(objective, score, least):
+    one = layer()
+    both = [replace(each, bounds=replace(each.bounds, score=score)) for each in (one, layer(count=1))]
+    totals = totals_of(both, accelerator_record(MACHINE), 0.0, objective=objective)
+    assert (totals.bound_latency_cycles, totals.bound_energy_pj, totals.bound_edp) == pytest.approx(least, rel=1e-9)
+
+
 def test_fingerprints_follow_content_alone():
     assert fingerprint(MACHINE) == fingerprint(replace(MACHINE))
     assert fingerprint(MACHINE) != fingerprint(replace(MACHINE, frequency_mhz=1.0))
