@@ -315,6 +315,8 @@ def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResul
     mapped = None if result.mapping is None or result.cost is None else (result.mapping, result.cost)
     reason = "" if mapped else (f"No legal mapping among {result.samples:,} samples: "
                                 f"{why_unmapped(operator, accelerator, constraints != Constraints())}")
+    if mapped and result.impossible:
+        reason = "No mapping can meet the constraints"
     return layer_record(
         operator, accelerator, mapped, limits, score=result.bound, padding=Padding(unique.operator, operator),
         names=unique.names, count=unique.count, search=answers.marked(operator.name, _search_record(result)),

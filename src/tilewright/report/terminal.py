@@ -324,10 +324,12 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
         for layer in record.layers:
             if layer.cost is None:
                 yield Text(f"  {layer.name}: {layer.reason}", style="red")
-    broken = [layer.name for layer in record.layers if layer.search is not None and not layer.search.feasible]
-    if broken:
-        yield Text(f"No mapping met the constraints for {', '.join(broken)}; the ones that break them least are shown.",
-                   style="bold red")
+    broken = [layer for layer in record.layers if layer.search is not None and not layer.search.feasible]
+    for proved, told in ((True, "can meet"), (False, "met")):
+        names = [layer.name for layer in broken if (layer.cost is not None and bool(layer.reason)) == proved]
+        if names:
+            yield Text(f"No mapping {told} the constraints for {', '.join(names)}; the ones that break them least are "
+                       "shown.", style="bold red")
     yield from _unfinished_lines(record)
     yield from _answer_lines(record)
     yield from _warm_lines(record)

@@ -1,6 +1,6 @@
 """What no mapping of a space can score below, and how far from it a search still is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import inf
@@ -8,7 +8,8 @@ from typing import Any
 
 from tilewright.cost import KeptBounds, LowerBounds, space_bounds
 from tilewright.mapping import KeptSets, MapSpace
-from tilewright.search.objective import METRICS, Objective, Scorer
+from tilewright.search.objective import Objective, Scorer
+from tilewright.search.sweep import together
 
 ROUNDING = 1e-9
 
@@ -70,12 +71,13 @@ class KeptBounding:
     @property
     def bounded(self) -> bool:
         """Whether bounds of members bound the objective."""
-        return _bounded(self._seen[0]) and self.kept.space.accelerator.sparsity is None
+        return self._seen[0].grows and self.kept.space.accelerator.sparsity is None
 
     @cached_property
     def score(self) -> float | None:
         """Bound on the objective; None where more latency or energy can lower it (power)."""
-        return self.bounds.least(self._scored) if _bounded(self._seen[0]) else None
+        objective, space = self._seen
+        return self.bounds.least(self._scored) if objective.grows else score_bound(space, objective, self.bounds.union)
 
     @cached_property
     def scores(self) -> dict[int, float]:
@@ -94,7 +96,7 @@ class KeptBounding:
 
     def _scored(self, cycles: Any, energy_pj: Any) -> Any:
         """Return the score of cycles and energy, elementwise; EDP where the objective cannot be bound."""
-        return _values(self._scorer, cycles, energy_pj) if _bounded(self._seen[0]) else cycles * energy_pj
+        return self._scorer.least(cycles, energy_pj) if self._seen[0].grows else cycles * energy_pj
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -102,26 +104,21 @@ class KeptBounding:
         return Scorer(objective, space.operator, space.accelerator)
 
 
-def _bounded(objective: Objective) -> bool:
-    """Whether the objective, of one density, follows from latency and energy, and more of them cannot lower it."""
-    metrics = [METRICS[term.metric] for term in objective.terms]
-    return objective.densities is None and all(
-        min(metric.latency, metric.energy) >= 0 and not metric.traffic for metric in metrics)
-
-
 def score_bound(space: MapSpace, objective: Objective, bounds: LowerBounds) -> float | None:
-    """Return what no mapping's score can beat.
+    """Return what no mapping's score can beat; None where more latency or energy can lower the objective (power).
 
-    None where more latency or energy can lower the objective (power), and where it is over several densities.
+    Over several densities it is made of what bounds each of them, as scores are.
     """
-    if not _bounded(objective):
+    scorer, densities = Scorer(objective, space.operator, space.accelerator), objective.densities
+    if not replace(objective, densities=None).grows:
         return None
-    return float(_values(Scorer(objective, space.operator, space.accelerator), float(bounds.latency_cycles),
-                         bounds.energy_pj))
-
-
-def _values(scorer: Scorer, cycles: Any, energy_pj: Any) -> Any:
-    return scorer.values(cycles, energy_pj, scorer.accelerator.area_um2)
+    if densities is None:
+        return float(scorer.least(float(bounds.latency_cycles), bounds.energy_pj))
+    scores, area = [], space.accelerator.area_um2
+    for density, _ in densities.points:
+        least = KeptBounds(KeptSets(replace(space, operator=densities.at(space.operator, density)))).union
+        scores.append(scorer.values(float(least.latency_cycles), least.energy_pj, area))
+    return float(together([weight for _, weight in densities.points], scores, geometric=densities.geometric))
 
 
 def relative_gap(score: float | None, bound: float | None) -> float | None:

@@ -73,6 +73,11 @@ class Metric:
                 value = value * base if power > 0 else value / base
         return value
 
+    @property
+    def grows(self) -> bool:
+        """Whether it follows from latency and energy (and the area), and more of them cannot lower it."""
+        return min(self.latency, self.energy) >= 0 and not self.traffic
+
 
 Values = float | NDArray[np.float64]
 
@@ -172,6 +177,11 @@ class Objective:
         return any(metric.traffic for metric in self._metrics)
 
     @property
+    def grows(self) -> bool:
+        """Whether it follows from latency and energy, of one density, and more of them cannot lower it."""
+        return self.densities is None and all(METRICS[term.metric].grows for term in self.terms)
+
+    @property
     def _metrics(self) -> list[Metric]:
         return [METRICS[name] for name in (*(term.metric for term in self.terms),
                                            *(limit.metric for limit in self.constraints))]
@@ -247,7 +257,14 @@ def priced_by_bytes(accelerator: Accelerator) -> Accelerator:
 
 # Scores at or above are of mappings that break a constraint, or are illegal; both still rank by how badly.
 BREAKS_CONSTRAINT = 1e150
+WITHIN = 1 - 1e-9
+"""Takes off what rounding may have added to a bound that is held against a limit."""
 ILLEGAL = 1e200
+
+
+def _broken(over: Values, scores: Values) -> NDArray[np.float64]:
+    """Return scores, those of what is ``over`` its limits by a share as such."""
+    return np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)
 
 
 @dataclass(frozen=True)
@@ -298,11 +315,23 @@ class Scorer:
         if isinstance(costs, SweptCosts):
             scores = costs.together(values)
         if self.objective.constraints:
-            over = sum((self.over(*figures) for figures in given), start=np.zeros(len(legal)))
-            scores = np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)
+            scores = _broken(sum((self.over(*figures) for figures in given), start=np.zeros(len(legal))), scores)
         if legal.all():
             return scores
         return np.where(legal, scores, ILLEGAL * (1.0 + np.minimum(costs.excess, 1e90)))
+
+    @cached_property
+    def limits(self) -> tuple[tuple[float, Metric], ...]:
+        """What is at most 1 (a factor and the metric), of those constraints that more latency or energy breaks."""
+        return tuple((1 / limit.most, metric) for limit in self.objective.constraints
+                     if (metric := METRICS[limit.metric]).grows)
+
+    def least(self, latency_cycles: Values, energy_pj: Values) -> Values:
+        """Return, elementwise, what no mapping scores below that takes so many cycles and picojoules, or more."""
+        given = latency_cycles, energy_pj, self.accelerator.area_um2
+        over = sum((np.maximum(factor * metric.of(*given, self.accelerator.frequency_mhz) * WITHIN - 1.0, 0.0)
+                    for factor, metric in self.limits), start=0.0 * latency_cycles)
+        return _broken(over, self.values(*given))
 
     def over(self, latency_cycles: Values, energy_pj: Values, area_um2: Values,
              traffic_bytes: Values | None = None) -> Values:

@@ -11,6 +11,7 @@ from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, SpaceSize
 from tilewright.search.bounding import Bounding, KeptBounding, relative_gap
 from tilewright.search.front import Front
+from tilewright.search.objective import BREAKS_CONSTRAINT
 from tilewright.search.start import Origin
 from tilewright.workload import Operator
 
@@ -145,8 +146,15 @@ class SearchResult:
     @property
     def bound(self) -> float | None:
         """Score that no mapping of the space can beat; None for objectives without one (power)."""
-        if self.complete and self.feasible:
-            return self.score
+        return self.score if self.complete and self.feasible else None if self.impossible else self._known
+
+    @property
+    def impossible(self) -> bool:
+        """Whether it is proved that no mapping of the space meets the constraints."""
+        return not self.feasible and (self.complete or (self._known or 0.0) >= BREAKS_CONSTRAINT)
+
+    @property
+    def _known(self) -> float | None:
         known = [self.proven, None if self.bounding is None else self.bounding.score]
         return max((bound for bound in known if bound is not None), default=None)
 

@@ -141,11 +141,7 @@ class SweptCosts:
 
     def together(self, values: Sequence[float | NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return ``(b)``: the weighted sum of values at every density, or their geometric mean."""
-        weights = [weight for weight, _ in self.parts]
-        if self.geometric:
-            logarithms = sum(weight * np.log(value) for weight, value in zip(weights, values, strict=True))
-            return np.asarray(np.exp(logarithms / sum(weights)))
-        return np.asarray(sum(weight * value for weight, value in zip(weights, values, strict=True)))
+        return together([weight for weight, _ in self.parts], values, geometric=self.geometric)
 
     @property
     def first(self) -> CostBatch:
@@ -181,6 +177,15 @@ class SweptCosts:
     def legal(self) -> NDArray[np.bool_]:
         """``(b)``: at every density."""
         return np.asarray(self.excess == 0)
+
+
+def together(weights: Sequence[float], values: Sequence[float | NDArray[np.float64]], *,
+             geometric: bool) -> NDArray[np.float64]:
+    """Return ``(b)``: the weighted sum of values at every density, or their geometric mean."""
+    if geometric:
+        logarithms = sum(weight * np.log(value) for weight, value in zip(weights, values, strict=True))
+        return np.asarray(np.exp(logarithms / sum(weights)))
+    return np.asarray(sum(weight * value for weight, value in zip(weights, values, strict=True)))
 
 
 class SweptModel:

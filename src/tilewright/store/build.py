@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, limits_of, network_sum, outermost_bytes, roofline, vector_work
+from tilewright.cost import (
+    Cost,
+    LowerBounds,
+    Totals,
+    VectorWork,
+    limits_of,
+    network_sum,
+    outermost_bytes,
+    roofline,
+    vector_work,
+)
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, lane_use, tensor_bits
 from tilewright.store.codec import fingerprint, told

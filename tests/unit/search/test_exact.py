@@ -13,7 +13,7 @@ from tilewright.search import Budget, Objective, Watch, search
 from tilewright.search.mappers.exact.chains import chains_of
 from tilewright.search.mappers.exact.orders import Orders
 from tilewright.search.mappers.exact.tables import Tables
-from tilewright.search.objective import Scorer
+from tilewright.search.objective import BREAKS_CONSTRAINT, Constraint, Scorer
 from tilewright.workload import ROLES, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
 
 EYERISS = preset("eyeriss")
@@ -79,6 +79,33 @@ def test_the_optimum_is_that_of_the_whole_space(number, objective):
     assert proved.score == pytest.approx(least, rel=1e-12)
     assert proved.bound == proved.score and proved.gap == 0
     assert proved.bounding.score <= proved.score
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize(("objective", "metric", "share"), [
+    ("latency", "energy", 0.05), ("energy", "latency", 0.05), ("edp", "energy", 0.9)])
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_the_optimum_within_a_limit_is_that_of_the_whole_space(number, objective, metric, share):
+    """A limit that one mapping in twenty meets, or that is below what any takes: then that is proved."""
+    operator, accelerator, tiling, constraints = CASES[number]
+    space, (cycles, energy, area) = MapSpace(operator, accelerator, tiling, constraints), every_cost(number)
+    given = {"latency": cycles, "energy": energy}[metric]
+    most = np.quantile(given, share, method="higher") if share < 0.5 else share * given.min()
+    limited = Objective.parse(objective, [Constraint(metric, float(most))])
+    scorer = Scorer(limited, operator, accelerator)
+    over, values = scorer.over(cycles, energy, area), scorer.values(cycles, energy, area)
+    assert (scorer.least(cycles, energy) <= np.where(over > 0, BREAKS_CONSTRAINT * (1 + over), values)).all()
+    proved = search(operator, accelerator, space=space, mapper="exact", objective=limited, budget=10**7,
+                    options={"start": 50})
+    assert proved.complete
+    assert (proved.feasible, proved.impossible) == (share < 0.5, share > 0.5)
+    if share < 0.5:
+        assert proved.score == pytest.approx(values[over == 0].min(), rel=1e-12)
+        assert proved.bound == proved.score >= proved.bounding.score
+    else:
+        found = scorer.over(proved.cost.latency_cycles, proved.cost.energy_pj, area)
+        assert found == pytest.approx(over.min()) and proved.bound is None
+        assert proved.bounding.score <= BREAKS_CONSTRAINT * (1 + over.min())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,6 +11,8 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, F
 from tilewright.jobs import finished
 from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
 from tilewright.search import MAPPERS, Budget, Objective, Start, search, search_network, search_spaces
+from tilewright.search.bounding import KeptBounding
+from tilewright.search.objective import BREAKS_CONSTRAINT
 from tilewright.search.race import racing
 from tilewright.search.run import Request, Watch
 from tilewright.workload import ROLES, convolution, matmul
@@ -47,6 +49,20 @@ def least(kept, objective):
             value = costs.energy_pj if objective == "energy" else costs.energy_pj * costs.latency_cycles
             found = min(found, float(value[costs.legal].min(initial=np.inf)))
     return found
+
+
+def test_members_that_cannot_meet_a_limit_come_last():
+    kept = KeptSets(MapSpace(LAYER, preset("edge-s2")))
+    free = KeptBounding(kept, Objective.parse("energy")).scores
+    limit = 1.1 * next(iter(free.values()))
+    limited = KeptBounding(kept, Objective.parse("latency", [f"energy<={limit!r}"]))
+    able = [score < BREAKS_CONSTRAINT for score in limited.scores.values()]
+    assert able == sorted(able, reverse=True) and 0 < sum(able) < len(able) == len(kept)
+    found = search_spaces(kept, objective="latency", constraints=[f"energy<={limit!r}"], budget=1000)
+    assert found.feasible and not found.impossible and found.cost.energy_pj <= limit
+    most = 0.99 * min(free.values())
+    without = search_spaces(kept, objective="latency", constraints=[f"energy<={most!r}"], budget=300)
+    assert without.impossible and without.bound is None
 
 
 def check_against_enumeration(seed):

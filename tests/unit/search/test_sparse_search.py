@@ -9,8 +9,9 @@ import pytest
 from tilewright.base import InputError
 from tilewright.cost import DenseModel, SparseModel, layer_bounds
 from tilewright.hardware import Bandwidth, Compression, Elision, Sparsity, preset
-from tilewright.mapping import MapSpace, is_legal
+from tilewright.mapping import KeptSets, MapSpace, is_legal
 from tilewright.search import Objective, Scorer, Sweep, search, search_network, search_spaces
+from tilewright.search.bounding import Bounding, KeptBounding
 from tilewright.search.scoring import model_of
 from tilewright.search.sweep import SweptCosts
 from tilewright.workload import convolution, matmul, with_densities
@@ -100,11 +101,22 @@ def test_a_sweep_scores_the_weighted_sum_over_densities():
     assert found.score == pytest.approx(sum(cost.edp / d for d, cost in at.items()))
     assert found.cost == at[1.0]
     assert found.objective == "edp over inputs=1,0.5,0.1"
-    assert found.bound is None
+    assert 0 < found.bound < found.score
     spaces = [MapSpace(OPERATOR, MACHINE)] * 2
     assert search_spaces(spaces, budget=400, densities="1,0.1").mapping is not None
     [layer] = search_network([OPERATOR], MACHINE, budget=400, densities=[1, 0.1]).layers
     assert layer.result.objective == "edp over inputs=1,0.1"
+
+
+@pytest.mark.parametrize("densities", ["1,0.1", "geomean:weights=0.2,0.6", "inputs+weights=1:0.1,0.3:9"])
+@pytest.mark.parametrize("objective", ["edp", "0.4*latency + 0.6*energy"])
+def test_no_mapping_scores_below_the_bound_over_densities(objective, densities):
+    goal = Objective.parse(objective).over(densities)
+    space = goal.widest(MapSpace(OPERATOR, MACHINE))
+    costs = model_of(space, goal).score(space.sample(np.random.default_rng(1), 300))
+    bound = KeptBounding(KeptSets(space), goal).score
+    assert bound == pytest.approx(Bounding((space,), goal).score) and bound > 0
+    assert np.all(Scorer(goal, space.operator, MACHINE).scores(costs) >= bound)
 
 
 def test_limits_hold_at_every_density():

@@ -161,20 +161,20 @@ class KeptBounds:
         return float(self._rows.least(score)[0])
 
     def scores(self, score: Score) -> dict[int, float]:
-        """Return what no mapping of a member scores below, by its number, the least first.
+        """Return what no mapping of a member scores below, by its number, the least first, and of equals by EDP.
 
         Where zeros are made use of, these are of dense mappings: they order members, but bound none. Of very many
         members those of the least sums are told.
         """
         sums = self._rows.sums
-        totals = sorted((float(score(cycles, energy)), number) for cycles, energy, number in zip(
+        totals = sorted((float(score(cycles, energy)), cycles * energy, number) for cycles, energy, number in zip(
             sums.cycles[:, 0].tolist(), sums.energy_pj[:, 0].tolist(), sums.numbers.tolist(), strict=True))
         known: dict[int, float] = {}
-        for total, number in totals[:MOST]:
+        for total, _, number in totals[:MOST]:
             if len(known) >= FEWEST and total >= sorted(known.values())[SURE - 1]:
                 break
             known[number] = self.score(number, score)
-        return dict(sorted(((number, known.get(number, total)) for total, number in totals),
+        return dict(sorted(((number, known.get(number, total)) for total, _, number in totals),
                            key=lambda each: (each[1], each[0] not in known)))
 
     def score(self, number: int, score: Score) -> float:

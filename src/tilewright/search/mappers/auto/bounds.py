@@ -31,7 +31,7 @@ from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, O
 
 # All sources whose functions and constants end up inside others.
 named = stamped(Path(__file__).parents[1] / f"{name}.py" for name in (
-    "auto/bounds", "auto/tables", "exact/kernels", "exact/room", "exact/tables", "gamma/kernels"))
+    "auto/bounds", "auto/tables", "exact/kernels", "exact/room", "exact/tables", "gamma/kernels", "../objective"))
 
 
 @compiled

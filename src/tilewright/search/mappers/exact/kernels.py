@@ -16,11 +16,13 @@ from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import NONE, ONE, Compiled, compiled, entry, inlined
 from tilewright.search.mappers.exact.room import SLACK, again, fits, pieces, words_of
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, PARENT, TENSOR
+from tilewright.search.objective import BREAKS_CONSTRAINT
 
 KINDS = 63
 """Kinds of order that have bits of their own; where a later one may reach, all are taken to."""
 # Their functions and constants end up inside ours.
-_named = stamped(Path(__file__).with_name(f"{name}.py") for name in ("room", "tables"))
+_named = stamped([*(Path(__file__).with_name(f"{name}.py") for name in ("room", "tables")),
+                  Path(__file__).parents[2] / "objective.py"])
 
 
 @compiled
@@ -297,16 +299,22 @@ def tally(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -
 
 
 @inlined
+def factor(rows: Compiled, i: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
+    """Return a weight times cycles, energy, or both."""
+    return rows[i, 0] * (cycles if rows[i, 1] > 0 else 1.0) * (energy if rows[i, 2] > 0 else 1.0)
+
+
+@inlined
 def worth(tables: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
-    """Return the score of cycles and energy."""
-    terms, found = tables.terms, 0.0
-    for i in range(len(terms)):
-        value = terms[i, 0]
-        if terms[i, 1] > 0:
-            value *= cycles
-        if terms[i, 2] > 0:
-            value *= energy
-        found += value
+    """Return what scores at least that takes so many cycles and so much energy: as `Scorer.least`."""
+    over = 0.0
+    for i in range(len(tables.limits)):
+        over += max(0.0, factor(tables.limits, i, cycles, energy) * SLACK - 1.0)
+    if over > 0.0:
+        return BREAKS_CONSTRAINT * (1.0 + min(over, 1e40))
+    found = 0.0
+    for i in range(len(tables.terms)):
+        found += factor(tables.terms, i, cycles, energy)
     return found * SLACK
 
 

@@ -1,5 +1,6 @@
 """What the exact mapper's compiled descent reads: chains of steps of every dimension, and the cost rules as arrays."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from tilewright.search.mappers.exact.chains import (
     slot_around,
     slots_by_level,
 )
-from tilewright.search.objective import Objective, Scorer
+from tilewright.search.objective import Metric, Objective, Scorer
 from tilewright.workload import Tensor
 
 TENSOR, PARENT, CHILD = range(3)
@@ -84,6 +85,8 @@ class Arrays(NamedTuple):
     that runs innermost at each memory but the innermost, as a row of sums behind the first."""
     terms: Floats
     """``(n, 3)``: terms of the objective: weight, and whether cycles and energy are factors."""
+    limits: Floats
+    """``(n, 3)``: what its constraints hold to 1 at most: a factor, and whether cycles and energy are factors."""
     ramp: Floats
     """``(n, 3 + t)``: see `Tables.ramp`."""
     words: Floats
@@ -211,7 +214,7 @@ class Tables:
             np.array([float(fanout.instances) for fanout in fanouts]),
             np.array([float(chains.size) for chains in self.chains]),
             self.classes, self._picked + 1 + len(self.classes) * np.arange(self._places), self._terms,
-            self.ramp(tails=self.space.tiling == "perfect"), words, float(self.lanes.cycles) * (
+            self._limits, self.ramp(tails=self.space.tiling == "perfect"), words, float(self.lanes.cycles) * (
                 1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING), self._plain,
             self.starts[-2] + self.chains[-1].bundles[1], np.array([
                 not tensor.is_output and bool((axes[spans[t]:spans[t + 1], 1] >= 0).any())
@@ -314,13 +317,21 @@ class Tables:
     @cached_property
     def _terms(self) -> Floats:
         """Terms of the objective: weight, and whether cycles and energy are factors; none where it cannot be bound."""
-        scorer = Scorer(self.objective, self.space.operator, self.accelerator)
-        rows = []
-        for weight, metric in scorer.weights:
-            if min(metric.latency, metric.energy) < 0 or metric.traffic:
-                return np.zeros((0, 3))
-            rows.append((weight * self.accelerator.area_um2 ** metric.area, metric.latency, metric.energy))
-        return np.array(rows, dtype=np.float64)
+        return self._factors(self._scorer.weights if self.objective.grows else ())
+
+    @property
+    def _limits(self) -> Floats:
+        """What constraints hold to 1 at most, of those that more cycles or energy break."""
+        return self._factors(self._scorer.limits)
+
+    @property
+    def _scorer(self) -> Scorer:
+        return Scorer(self.objective, self.space.operator, self.accelerator)
+
+    def _factors(self, weighted: Sequence[tuple[float, Metric]]) -> Floats:
+        """Return (n, 3) factors with the areas that metrics have, and whether cycles and energy are factors."""
+        return np.array([(weight * self.accelerator.area_um2 ** metric.area, metric.latency, metric.energy)
+                         for weight, metric in weighted], dtype=np.float64).reshape(-1, 3)
 
     def ramp(self, *, tails: bool) -> Floats:
         """Return what comes, and for ``tails`` goes, while nothing overlaps: key, memory, if around it, cycles by word.
