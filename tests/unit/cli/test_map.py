@@ -106,7 +106,7 @@ def test_a_layer_without_any_legal_mapping_says_why(tilewright, machine, tmp_pat
 def test_constraints_that_nothing_meets_are_told(tilewright, machine):
     found = tilewright("map", OPERATOR, "-a", machine, "-b", "300", "-c", "latency<=3", "--no-store")
     assert found.code == 1
-    assert "No mapping met the constraints for matmul" in found.out
+    assert "No mapping can meet the constraints for matmul" in found.out
 
 
 def test_weighted_objectives_have_bounds_and_power_has_none(tilewright, machine, tmp_path):
