@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import vector_work as vector_work
     from tilewright.api.exploring import explore as explore
     from tilewright.api.exploring import flexibility as flexibility
+    from tilewright.api.fuse_options import fused_space_of as fused_space_of
     from tilewright.api.fused_evaluation import FusedEvaluation as FusedEvaluation
     from tilewright.api.fused_evaluation import evaluate_fused as evaluate_fused
     from tilewright.api.fused_evaluation import fused_counts as fused_counts
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from tilewright.api.fusing import FusedAttention as FusedAttention
     from tilewright.api.fusing import evaluate_saved as evaluate_saved
     from tilewright.api.fusing import fuse as fuse
-    from tilewright.api.fusing import fused_space_of as fused_space_of
     from tilewright.api.fusing import plan_counts as plan_counts
     from tilewright.api.inputs import load_accelerator as load_accelerator
     from tilewright.api.inputs import load_design_space as load_design_space

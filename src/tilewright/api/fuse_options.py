@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tilewright.api.flags import again, option
 from tilewright.api.options import KeptOptions, NetworkOptions, OnMachine, SearchOptions, SpaceOptions
+from tilewright.base import read_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tilewright.api.options import Scalar
     from tilewright.jobs import Observer, Stop
     from tilewright.search import Budget
@@ -20,6 +20,8 @@ FuseGoals = Literal["latency", "energy", "edp", "dram"]
 Softmaxes = Literal["free", "vector"]
 Within = Literal["flex", "flat", "online"]
 """The same as those of `fusion`, which loads late."""
+PLAN_FIELDS = {"flat": "attentions:", "micro-batch": "strategy:"}
+"""By the space of plans, what begins a line of those that `fuse` saved as YAML."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +87,14 @@ class FuseOptions(OnMachine):
 def bound_sizes(asked: FuseOptions) -> dict[str, int | str]:
     """Return the sizes of dynamic dimensions, and the phase where one is named."""
     return {**(asked.bind or {}), **({"phase": asked.phase} if asked.phase else {})}
+
+
+def fused_space_of(plan: str | Path | None) -> str | None:
+    """Return the space of a plan that `fuse` saved as YAML, a file or its text; None where it is none."""
+    text = str(plan or "")
+    if "\n" not in text:
+        if Path(text).suffix not in (".yaml", ".yml") or not Path(text).is_file():
+            return None
+        text = read_text(Path(text))
+    lines = text.splitlines()
+    return next((space for space, field in PLAN_FIELDS.items() if any(line.startswith(field) for line in lines)), None)

@@ -242,10 +242,7 @@ def fused_counts(plan: str | Path, group: int, target: tuple[Network | None, Mac
         If something cannot be read, the plan is one of another network, or there is no such group.
     """
     asked = asked_of_trees(Path(plan))
-    network, arch = target[0] or asked.get("network"), target[1] or asked.get("arch")
-    if network is None or arch is None:
-        raise InputError("--network" if network is None else "--arch", "must be given with this plan", str(plan))
-    accelerator, groups = _planned(plan, (network, arch), bind or asked.get("bind"), precision)
+    accelerator, groups = _planned(plan, plan_target(plan, target, asked), bind or asked.get("bind"), precision)
     if group not in groups:
         raise InputError("--group", "must be one of the plan that has loops", group,
                          f"There are {', '.join(map(str, groups))}")
@@ -254,6 +251,15 @@ def fused_counts(plan: str | Path, group: int, target: tuple[Network | None, Mac
             raise InputError(f"plan.groups[{group}]", "must be legal", wrong.message, wrong.mend)
     return PlannedCounts(accelerator, FusedTree(*groups[group]), fused_cost(groups[group][0], accelerator,
                                                                            groups[group][1]))
+
+
+def plan_target(plan: str | Path, target: tuple[Network | None, Machine | None], asked: Mapping[str, Any],
+                ) -> tuple[Network, Machine]:
+    """Return the network and the machine of a plan: those given, or those that it was ``asked`` for."""
+    network, arch = target[0] or asked.get("network"), target[1] or asked.get("arch")
+    if network is None or arch is None:
+        raise InputError("--network" if network is None else "--arch", "must be given with this plan", str(plan))
+    return network, arch
 
 
 def _has_nest(tree: FusedTree, operator: Operator) -> bool:

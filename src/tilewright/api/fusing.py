@@ -8,7 +8,8 @@ from typing import Any
 
 import tilewright.report
 from tilewright.api.flags import command_line, flags, takes
-from tilewright.api.fuse_options import FuseOptions, bound_sizes
+from tilewright.api.fuse_options import PLAN_FIELDS, FuseOptions, bound_sizes, fused_space_of
+from tilewright.api.fused_evaluation import plan_target
 from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, name_of
 from tilewright.api.micro_batching import MicroBatchRun, fuse_micro_batches
 from tilewright.api.places import ready_place
@@ -40,7 +41,7 @@ OWN_OPTIONS = {"flat": ("within", "softmax", "causal", "clock"),
                "micro-batch": ("batch", "weight_memory", "mapper", "budget", "seed", "options"),
                "trees": ("budget", "seed", "layers")}
 """Options that not every space knows, by those that do."""
-SAVED = {"tilewright attention 1": "attentions:", "tilewright micro-batches 1": "strategy:"}
+SAVED = {"tilewright attention 1": PLAN_FIELDS["flat"], "tilewright micro-batches 1": PLAN_FIELDS["micro-batch"]}
 """Kinds of JSON that plans are saved in, and what their YAML has."""
 
 
@@ -122,18 +123,6 @@ def fuse(asked: FuseOptions) -> OnSheet:
     return plan(asked, load_network(asked.network, bound_sizes(asked) or None))
 
 
-def fused_space_of(plan: str | Path | None) -> str | None:
-    """Return the space of a plan that `fuse` saved, None where a file is none."""
-    if isinstance(plan, str) and "\n" in plan:
-        return "flat" if "\nattentions:" in plan else "micro-batch" if "\nstrategy:" in plan else None
-    if plan is None or Path(plan).suffix not in (".yaml", ".yml") or not Path(plan).is_file():
-        return None
-    lines = read_text(Path(plan)).splitlines()
-    found = {space for space, field in (("flat", "attentions:"), ("micro-batch", "strategy:"))
-             if any(line.startswith(field) for line in lines)}
-    return next(iter(found), None)
-
-
 def evaluate_saved(plan: str | Path, network: Network, arch: Machine, bind: Mapping[str, int | str] | None = None,
                    ) -> OnSheet:
     """Return what a plan that `fuse` saved takes, for what it was made for.
@@ -177,10 +166,7 @@ def plan_counts(plan: str | Path, group: int, target: tuple[Network | None, Mach
                              "Write it again with tilewright fuse --json")
     elif fused_space_of(plan) is None:
         return None
-    network, arch = target[0] or asked.get("network"), target[1] or asked.get("arch")
-    if network is None or arch is None:
-        raise InputError("--network" if network is None else "--arch", "must be given with this plan", str(plan))
-    run = evaluate_saved(text, network, arch, bind or asked.get("bind") or None)
+    run = evaluate_saved(text, *plan_target(plan, target, asked), bind or asked.get("bind") or None)
     assert isinstance(run, FusedAttention | MicroBatchRun)
     names = [one.attention.name for one in run.found.plans] if isinstance(run, FusedAttention) else [
         one.layers[-1] for one in run.plan.groups]

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+import tilewright.cost
 import tilewright.report
 import tilewright.store
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, front_record
@@ -23,7 +24,7 @@ from tilewright.api.tasks import NetworkTask, prepare, warm_up
 from tilewright.api.text import data_frame, plotly_figure, shown, watched
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import text_html, unknown_name
-from tilewright.cost import Explanation, FigureExplanation, KeptBounds, explain, space_bounds
+from tilewright.cost import KeptBounds, space_bounds
 from tilewright.jobs import interruptible
 from tilewright.mapping import Constraints, KeptSets, Padding
 from tilewright.search import (
@@ -100,13 +101,14 @@ class Run:
             raise unknown_name("layer of this run", name, list(self.layers))
         return self.layers[name]
 
-    def explain(self, layer: str, count: str) -> Explanation | FigureExplanation:
+    def explain(self, layer: str, count: str) -> "tilewright.cost.Explanation | tilewright.cost.FigureExplanation":
         """Derive one count of a layer's mapping, such as ``GLB.I.reads``; or say what sets its latency or energy.
 
         Raises an `InputError` if the run has no such layer, the layer no mapping, or the mapping no such count.
         """
         found = self.layer(layer)
-        return explain(operator_of(found), accelerator_of(self.record.accelerator), mapping_of(found), count)
+        machine = accelerator_of(self.record.accelerator)
+        return tilewright.cost.explain(operator_of(found), machine, mapping_of(found), count)
 
     @overload
     def front(self, layer: str) -> Front | None: ...

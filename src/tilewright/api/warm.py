@@ -63,7 +63,7 @@ class Warmth:
 
     def keep(self, space: MapSpace, result: SearchResult, network: str, run_id: str) -> None:
         """Put the best mapping of a search into the library, where it is to be kept and meets the constraints."""
-        if result.mapping is None or not result.feasible:
+        if self.shelf is None or result.mapping is None or not result.feasible:
             return
         assert result.cost is not None
         self.put(space, result.objective, (result.mapping, result.cost, result.score), tilewright.store.Provenance(
