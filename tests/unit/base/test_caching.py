@@ -1,17 +1,17 @@
+import importlib
 import re
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import tilewright
+from tilewright.base import caching
 
 # What is compiled is a function of a file: Numba keeps nothing of others.
 SOURCE = """
 import sys, warnings
-from contextlib import ExitStack
 from pathlib import Path
 from numba import njit
 from tilewright.base import kept
@@ -49,6 +49,15 @@ if __name__ == "__main__":
                 print(kind, loads(place), loads(place))
 """
 
+HOLDER = """
+import fcntl, sys
+held = [open(place, "wb") for place in sys.argv[1:]]
+for one in held:
+    fcntl.lockf(one, fcntl.LOCK_EX)
+print("held", len(held), flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
@@ -56,6 +65,25 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
     (tmp_path / "sources.py").write_text(SOURCE)
     return folder
+
+
+@pytest.fixture
+def here(place, monkeypatch):
+    """What the sources define once they ran in this process: they load all that they want anew, as in another one."""
+    from numba.core import config
+
+    monkeypatch.syspath_prepend(place.parent)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    config.reload_config()  # which knows the folder
+
+    def run():
+        for name in ("sources", "records"):
+            sys.modules.pop(name, None)
+        return vars(importlib.import_module("sources"))
+
+    yield run
+    monkeypatch.undo()
+    config.reload_config()
 
 
 def _run(place: Path, *damaged: str) -> list[str]:
@@ -74,14 +102,15 @@ def test_damaged_files_are_told_in_one_line_and_compiled_anew(place):
     assert others == [f"nbi (0, {told}) (2, [])"] * 7 + [f"nbc (1, {told}) (2, [])"] * 14
 
 
-def test_a_form_that_another_process_put_in_place_of_ours_is_not_taken_for_it(place):
-    _run(place)
+def test_a_form_that_another_process_put_in_place_of_ours_is_not_taken_for_it(place, here):
+    loads = here()["loads"]
+    assert loads(str(place)) == (0, [])
     one, other = sorted(place.rglob("*.nbc"))
     one.write_bytes(other.read_bytes())
-    assert _run(place)[0] == "(1, []) (2, [])"
+    assert [loads(str(place)) for _ in range(2)] == [(1, []), (2, [])]
 
 
-def test_what_took_a_record_that_has_another_name_since_is_compiled_anew(place):
+def test_what_took_a_record_that_has_another_name_since_is_compiled_anew(place, here):
     records = place.parent / "records.py"
     records.write_text("from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    one: int\n")
     (place.parent / "sources.py").write_text("""
@@ -93,13 +122,12 @@ def first(pair):
     return pair[0]
 
 function = kept(njit(first))
-print(function(records.__dict__[[name for name in vars(records) if name[0] == "P"][0]](7)),
-      sum(function.stats.cache_hits.values()))
+found = (function(records.__dict__[[name for name in vars(records) if name[0] == "P"][0]](7)),
+         sum(function.stats.cache_hits.values()))
 """)
-    assert _run(place) == ["7 0"]
+    assert [here()["found"] for _ in range(2)] == [(7, 0), (7, 1)]
     records.write_text(records.read_text().replace("Pair", "Place"))
-    assert _run(place) == ["7 0"]
-    assert _run(place) == ["7 1"]
+    assert [here()["found"] for _ in range(2)] == [(7, 0), (7, 1)]
 
 
 def test_what_several_processes_want_at_once_one_of_them_compiles(place):
@@ -109,31 +137,31 @@ def test_what_several_processes_want_at_once_one_of_them_compiles(place):
     assert sum(int(line[1]) for line in first) == 2 * 3 - 2, first
 
 
-def test_what_another_process_does_not_finish_is_compiled_all_the_same(place):
-    fcntl = pytest.importorskip("fcntl")
-    (place.parent / "sources.py").write_text(SOURCE.replace("from tilewright.base import kept", """
-from tilewright.base import caching, kept
-caching.PATIENCE_SECONDS = 0.1"""))
-    _run(place)
+def test_what_another_process_does_not_finish_is_compiled_all_the_same(place, here, monkeypatch):
+    pytest.importorskip("fcntl")
+    loads = here()["loads"]
+    assert loads(str(place)) == (0, [])
     for path in place.rglob("*.nb?"):
         path.unlink()
-    with ExitStack() as held:
-        for path in place.rglob("*.lock"):
-            fcntl.lockf(held.enter_context(path.open("wb")), fcntl.LOCK_EX)
-        assert _run(place)[0] == "(0, []) (2, [])"
+    monkeypatch.setattr(caching, "PATIENCE_SECONDS", 0.1)
+    words = [sys.executable, "-c", HOLDER, *map(str, place.rglob("*.lock"))]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held 1\n"
+        assert loads(str(place)) == (0, [])
+    assert loads(str(place)) == (2, [])
 
 
-def test_a_full_disk_keeps_nothing_but_ends_nothing(place):
-    full = SOURCE.replace("from tilewright.base import kept", """
-from tilewright.base import kept
-from numba.core.caching import IndexDataCacheFile
-def full(*_):
-    raise OSError(28, "No space left on device")
-IndexDataCacheFile._save_data = full""")
-    (place.parent / "sources.py").write_text(full)
-    (line,) = _run(place)
-    assert line.count("cannot be kept in") == 2 and "No space left on device" in line
-    assert line.startswith("(0, [")
+def test_a_full_disk_keeps_nothing_but_ends_nothing(place, here, monkeypatch):
+    from numba.core.caching import IndexDataCacheFile
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_save_data", full)
+    loads = here()["loads"]
+    for _ in range(2):
+        hits, (told,) = loads(str(place))
+        assert hits == 0 and "cannot be kept in" in told and "No space left on device" in told
 
 
 def test_what_is_kept_loads_without_what_only_compiling_needs(place):
