@@ -65,7 +65,7 @@ class _BoundedComposer(Composer):
 
 def composed(text: str, label: str, kind: str, limits: tuple[int, int]) -> Any:
     """Return what a YAML document says; see `tilewright.base.documents.read_yaml`."""
-    yaml = YAML(typ="safe" if kind == "plain" else "rt", pure=True)
+    yaml = YAML(typ="rt" if kind in ("lines", "last") else "safe", pure=True)
     yaml.Composer = partial(_BoundedComposer, limits, kind == "last")  # type: ignore[assignment]
     try:
         return yaml.compose(text) if kind == "nodes" else yaml.load(text)
