@@ -136,6 +136,7 @@ SMALLER = {
     "mse-table5.4": {"samples": 30},
     "ruby-fig13": {"every": 20},
     "ruby-fig14": {"every": 20},
+    "sagar-fig8": {"samples": 500},
     "sagar-fig7e": {"learners": ("fixed", "mlp-a", "adaptnet")},
 }
 """What a run needs less of, where verdicts need not turn."""
@@ -159,6 +160,8 @@ INVENTED = [name for name in TINY if name.split("-")[0] in ("flexion", "gamma", 
 TURNED = pytest.mark.parametrize("name", [name if name in {*QUICK, *INVENTED} - {"flexion-future"} else pytest.param(
     name, marks=pytest.mark.slow) for name in TINY])
 """All studies are turned in the long run; these take part of a second or few."""
+LEFT_OUT = "standard GA", "portfolio", "TBPSA", "DE", "(1+1)-ES"
+"""Baselines that a tiny run does without: they are run as the others are."""
 NEEDS_LEARN = {"mse-fig5.3", "dnnfuser-table2", "dnnfuser-table3", "sagar-fig7e", "sagar-fig8",
                *(name for name in TINY if name.startswith("confuciux"))}
 NEEDS_RL = {"confuciux-table8.3", "confuciux-table8.5"}
@@ -187,9 +190,11 @@ def test_every_study_has_a_tiny_run_here():
 
 @EVERY
 def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monkeypatch):
-    from tilewright.reproduce import mse_sparse, write_reproduction
+    from tilewright.reproduce import gamma_methods, mse_sparse, write_reproduction
 
     require_extras(name)
+    for label in LEFT_OUT:
+        monkeypatch.delitem(gamma_methods.BASELINES, label)
     monkeypatch.setattr(mse_sparse, "LARGEST_TWIN", 500)
     monkeypatch.setattr(mse_sparse, "SAMPLES", 4)
     setting = Setting("tiny", 1, TINY[name] | SMALLER.get(name, {}))

@@ -117,7 +117,7 @@ def test_what_the_checker_does_not_know_is_refused():
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     place = tmp_path_factory.mktemp("proofs") / "run.json"
-    tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="exact", tiling="perfect", budget=100_000, store=False,
+    tw.map("matmul:M=8,N=6,K=8", "edge-s1", mapper="exact", tiling="perfect", budget=100_000, store=False,
            certificate=place)
     return json.loads(place.read_text())
 
@@ -148,7 +148,7 @@ def test_more_than_was_claimed_can_be_checked(certificate, tmp_path):
     assert checked(record, tmp_path).bound < checked(record, tmp_path).score
     place.write_text(json.dumps(record))
     assert tw.verify(place, optimum=True)[0].holds
-    run = tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="random", tiling="perfect", budget=20, store=False)
+    run = tw.map("matmul:M=8,N=6,K=8", "edge-s1", mapper="random", tiling="perfect", budget=20, store=False)
     assert tw.verify(run.write_json(place))[0].holds
     found = tw.verify(place, optimum=True)[0]
     assert found.holds is False and found.better is not None and found.bound == found.score
@@ -163,7 +163,7 @@ def test_changed_certificates_do_not_hold(certificate, fault, tmp_path):
     elif fault == "bound":
         layer["bounds"]["score"] *= 1.001
     elif fault == "mapping":
-        worse = tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="random", tiling="perfect", budget=20, store=False)
+        worse = tw.map("matmul:M=8,N=6,K=8", "edge-s1", mapper="random", tiling="perfect", budget=20, store=False)
         layer["mapping"] = json.loads(worse.write_json(tmp_path / "worse.json").read_text())["layers"][0]["mapping"]
     elif fault == "machine":
         record["accelerator"]["definition"] = record["accelerator"]["definition"].replace("108000", "9000000")
@@ -178,13 +178,13 @@ def test_a_false_optimum_is_beaten_by_a_mapping_that_is_named(certificate, tmp_p
     cut = ExactMapper._cut.fget
     monkeypatch.setattr(ExactMapper, "_cut", property(lambda self: 0.6 * cut(self)))
     place = tmp_path / "false.json"
-    tw.map("matmul:M=16,N=12,K=8", "edge-s1", mapper="exact", tiling="perfect", budget=100_000, store=False, seed=1,
+    tw.map("matmul:M=8,N=6,K=8", "edge-s1", mapper="exact", tiling="perfect", budget=100_000, store=False, seed=1,
            options={"start": 1}, certificate=place)
     best = certificate["layers"][0]["search"]["score"]
     found = tw.verify(place)[0]
     assert found.score == found.bound > best * 1.001
     assert found.holds is False and found.better is not None
-    cost = tw.evaluate(found.better, "matmul:M=16,N=12,K=8", "edge-s1").cost
+    cost = tw.evaluate(found.better, "matmul:M=8,N=6,K=8", "edge-s1").cost
     assert best * (1 - 1e-9) <= cost.edp < found.bound
 
 

@@ -78,7 +78,7 @@ def networks(draw):
     return nn.Sequential(*layers).eval().to("meta"), (torch.zeros(shape, device="meta"),)
 
 
-@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(networks())
 def test_counts_are_those_of_pytorch(network):
     module, inputs = network

@@ -64,7 +64,7 @@ def again(name, text):
         return first, made, FORM.read(made.write(Path(folder) / "again"), {})
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(topologies())
 def test_topologies(text):
     first, made, second = again("net.csv", text)

@@ -28,7 +28,7 @@ def place(monkeypatch, tmp_path):
 
 
 def mapped(**changes):
-    return tw.map(NETWORK, **{"arch": "eyeriss", "budget": 500, "seed": 1, **changes})
+    return tw.map(NETWORK, **{"arch": "eyeriss", "budget": 300, "seed": 1, **changes})
 
 
 def found(run):
@@ -85,13 +85,13 @@ def designed(**changes):
 def test_designs_begin_from_what_earlier_ones_put_into_the_library(place):
     plain = designed()
     assert designed(warm_start="library").result.history[0].score == plain.result.history[0].score  # there is none yet
-    better = designed(budget=1200, seed=5, store=True)
+    better = designed(budget=500, seed=5, store=True)
     with Library(place) as library:
         assert {(one.layer, one.mapper, one.run_id) for one in library.entries()} == {
             (layer.name, "design auto", better.runs[0].record.id) for layer in LAYERS}
     assert better.score < plain.score
     assert designed().score == plain.score  # the library is begun from only where that is asked for
-    for seed in range(3):
+    for seed in range(2):
         begun_from = designed(seed=seed, warm_start="library")
         assert begun_from.score <= better.score
         assert begun_from.result.history[0].score < plain.result.history[0].score
@@ -99,9 +99,9 @@ def test_designs_begin_from_what_earlier_ones_put_into_the_library(place):
 
 
 def test_designs_go_on_from_what_they_began_from_whatever_the_library_holds_by_then(place, tmp_path):
-    designed(budget=300, seed=5, store=True)
+    designed(budget=150, seed=5, store=True)
     first = designed(warm_start="library", out=tmp_path / "out")
-    designed(budget=1500, seed=6, store=True)
+    designed(budget=500, seed=6, store=True)
     again = designed(warm_start="library", out=tmp_path / "out")
     assert (again.score, again.result.history[0].score) == (first.score, first.result.history[0].score)
 
@@ -174,15 +174,15 @@ def test_a_run_that_is_taken_up_again_begins_from_what_it_began_from(tmp_path):
                 raise KeyboardInterrupt
 
     mapped(budget=200)
-    whole = mapped(budget=2000, seed=3, warm_start="library", store=False)
+    whole = mapped(budget=1000, seed=3, warm_start="library", store=False)
     with pytest.raises(KeyboardInterrupt):
-        mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept", progress=StopLate(), workers=1)
+        mapped(budget=1000, seed=3, warm_start="library", checkpoint=tmp_path / "kept", progress=StopLate(), workers=1)
     mapped(budget=1500, seed=4)
-    again = mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
+    again = mapped(budget=1000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
     assert found(again) == found(whole)
     (tmp_path / "kept" / "starts.json").write_text("[]")
     with pytest.raises(InputError, match=r"starts\.json: must be the file that the run wrote"):
-        mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
+        mapped(budget=1000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
 
 
 def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgres_url, monkeypatch):

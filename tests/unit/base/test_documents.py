@@ -36,7 +36,7 @@ READERS = {
 }
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_yaml_that_would_take_the_day_is_refused_by_all_readers(tmp_path, reader, name):

@@ -55,14 +55,14 @@ def space(tmp_path):
 
 
 def test_the_machine_and_its_mappings_run_under_the_other_verbs(tilewright, tmp_path):
-    found = tilewright(*WORDS, "-b", "600", "--write", "best.yaml", "--write-mappings", "maps", "--json", "d.json",
+    found = tilewright(*WORDS, "-b", "300", "--write", "best.yaml", "--write-mappings", "maps", "--json", "d.json",
                        "--report", "d.html")
     assert found.code == 0, found.err
     tree = json.loads((tmp_path / "d.json").read_text())
     machine = tw.load_accelerator(tmp_path / "best.yaml")
     assert machine.area_um2 == pytest.approx(sum(tree["machine"]["areas_um2"].values()))
     assert machine.area_um2 <= 20_000
-    assert tree["samples"] <= 600
+    assert tree["samples"] <= 300
     assert tree["bound"] <= tree["score"] == tree["machine"]["latency_cycles"]
     evaluated = tilewright("evaluate", "maps/conv.yaml", "--network", ONE, "--arch", "best.yaml", "--json", "e.json")
     assert evaluated.code == 0, evaluated.err
@@ -82,7 +82,7 @@ def test_the_machine_and_its_mappings_run_under_the_other_verbs(tilewright, tmp_
 
 
 def test_designs_go_to_the_store_with_the_command_that_repeats_them(tilewright, tmp_path):
-    first = tilewright(*WORDS, f"{TWO}*0.5", "-b", "200", "--front", "latency,energy", "--json", "d.json")
+    first = tilewright(*WORDS, f"{TWO}*0.5", "-b", "100", "--front", "latency,energy", "--json", "d.json")
     assert first.code == 0, first.err
     with Store(tmp_path / "runs.sqlite") as store:
         runs = [store.get(run.id) for run in store.runs()]
@@ -99,20 +99,20 @@ def test_designs_go_to_the_store_with_the_command_that_repeats_them(tilewright, 
 
 
 def test_what_is_weighted_is_the_sum_of_networks(tmp_path):
-    both = tw.design({ONE: 2.0, TWO: 0.5}, "edge-s2", "area=0.02mm2", samples=200, store=False)
+    both = tw.design({ONE: 2.0, TWO: 0.5}, "edge-s2", "area=0.02mm2", samples=100, store=False)
     with pytest.raises(tw.InputError, match="samples: must be left out where there is a budget"):
         tw.design(ONE, "edge-s2", "area=0.02mm2", samples=400, budget=400)
     conv, product = (both.layers[name].cost for name in ("conv/conv", "matmul/matmul"))
     assert both.score == pytest.approx(2 * conv.latency_cycles + 0.5 * product.latency_cycles)
     assert both.figures.energy_pj == pytest.approx(2 * conv.energy_pj + 0.5 * product.energy_pj)
-    same = tw.design([f"{ONE}*2", f"{TWO}*.5"], "edge-s2", "area=0.02mm2", budget=200, store=False)
+    same = tw.design([f"{ONE}*2", f"{TWO}*.5"], "edge-s2", "area=0.02mm2", budget=100, store=False)
     assert same.result.chosen == both.result.chosen
     files = {path.name for path in (both.write(tmp_path / "m.yaml", tmp_path / "maps"), *(tmp_path / "maps").iterdir())}
     assert files == {"m.yaml", "conv_conv.yaml", "matmul_matmul.yaml"}
 
 
 def test_the_front_holds_what_no_other_machine_tried_beats():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=300, front="latency,energy,area", store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=150, front="latency,energy,area", store=False)
     assert found.result.problem.objective == "edp-area"
     points = found.points()
     values = np.array([[one.figures.of(name, found.machine) for name in found.front] for one in points])
@@ -167,11 +167,11 @@ def test_tensors_pass_memories_in_designs_unless_the_machine_keeps_them(tmp_path
 
 
 def test_fixed_hardware_is_searched_as_it_is_and_fixed_mappings_follow_the_dataflow():
-    fixed = tw.design(TWO, "edge-s2", fix="hardware", budget=400, store=False)
+    fixed = tw.design(TWO, "edge-s2", fix="hardware", budget=200, store=False)
     assert fixed.machine.area_um2 == tw.load_accelerator("edge-s2").area_um2
-    assert fixed.result.samples > 200
+    assert fixed.result.samples > 100
     assert fixed.score <= tw.map(TWO, "edge-s2", objective="latency", budget=20, store=False).latency_cycles
-    found = tw.design(ONE, "edge-s2", "area=0.03mm2", fix="mapping=nvdla", budget=400, store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.03mm2", fix="mapping=nvdla", budget=200, store=False)
     record = found.layers["conv"]
     assert {dimension for level in record.mapping.levels if level.level == "PEs"
             for dimension, _, _ in level.loops} <= {"K", "C"}
@@ -179,7 +179,7 @@ def test_fixed_hardware_is_searched_as_it_is_and_fixed_mappings_follow_the_dataf
 
 
 def test_a_run_that_is_killed_comes_to_the_same_end(tilewright, tmp_path, kept_rows):
-    words = [*WORDS, TWO, "-b", "1500", "--no-store", "--workers", "1"]
+    words = [*WORDS, TWO, "-b", "800", "--no-store", "--workers", "1"]
     started = subprocess.Popen([sys.executable, "-m", "tilewright", *words, "--out", "killed"], cwd=tmp_path,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     place, end = tmp_path / "killed/results.sqlite", time.monotonic() + 240
@@ -227,7 +227,7 @@ def test_signals_keep_what_was_found(tilewright, tmp_path, monkeypatch, number, 
 
 
 def test_where_nothing_is_within_the_limits_the_nearest_are_told_with_their_cures(tilewright, tmp_path):
-    found = tilewright("design", ONE, "--arch", "edge-s2", "--within", "area=0.02mm2,power=0.1mW", "-b", "300",
+    found = tilewright("design", ONE, "--arch", "edge-s2", "--within", "area=0.02mm2,power=0.1mW", "-b", "150",
                        "--json", "d.json", "--report", "d.html", "--write", "best.yaml")
     assert found.code == 1, found.err
     assert "No machine within the limits was found" in found.out
@@ -241,7 +241,7 @@ def test_where_nothing_is_within_the_limits_the_nearest_are_told_with_their_cure
 
 
 def test_a_slower_clock_cures_power():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=0.1mW", budget=200, store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=0.1mW", budget=100, store=False)
     with pytest.raises(tw.InputError, match="must have been found"):
         _ = found.machine
     one = found.result.rejected[0]
@@ -251,7 +251,7 @@ def test_a_slower_clock_cures_power():
 
 
 def test_the_ranges_of_a_file_hold(tilewright, tmp_path, space):
-    found = tilewright("design", ONE, "--arch", space(), "--within", "elements=9,bytes=6kB", "-b", "400", "--json",
+    found = tilewright("design", ONE, "--arch", space(), "--within", "elements=9,bytes=6kB", "-b", "200", "--json",
                        "d.json", "-o", "edp")
     assert found.code == 0, found.err
     tree = json.loads((tmp_path / "d.json").read_text())
@@ -294,12 +294,12 @@ def test_what_was_asked_is_told_in_the_sheet():
 
 def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewright, space, tmp_path):
     words = ("design", ONE, "--within", "area=0.02mm2", "--no-store", "-b")
-    found = tilewright(*words, "1600", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
+    found = tilewright(*words, "800", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
                        "--write", "m.yaml", "--write-mappings", "maps")
     assert found.code == 0, found.err
     assert "With and without optional levels" in found.out
     tree, machine = json.loads((tmp_path / "a.json").read_text()), tw.load_accelerator(tmp_path / "m.yaml")
-    assert tree["samples"] <= 1600
+    assert tree["samples"] <= 800
     operator = tw.pick_operator(ONE)
     nest = tw.load_mapping(tmp_path / "maps/conv.yaml", operator, machine)
     assert walk(operator, machine, nest).latency_cycles == tree["score"]
@@ -307,13 +307,13 @@ def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewr
     fewer = whole[:whole.index("  - memory: SL")] + whole[whole.index("compute:"):]
     vary = "\ndesign:\n  vary: {SG.capacity_bytes: {from: 64, to: 8 kB}, PEs.instances: {from: 1, to: 64}}\n"
     for section, text in ((DESIGN, whole), (vary, fewer)):
-        alone = tw.design(ONE, space(section, text), "area=0.02mm2", budget=200, store=False)
+        alone = tw.design(ONE, space(section, text), "area=0.02mm2", budget=100, store=False)
         assert tree["bound"] <= alone.score * (1 + 1e-9)
         assert tree["score"] <= alone.score
 
 
 def test_each_layer_by_itself_has_a_machine_of_its_own(tilewright, tmp_path):
-    found = tilewright("design", ONE, f"{TWO}*2", "--arch", "edge-s2", "--within", "area=0.02mm2", "-b", "400",
+    found = tilewright("design", ONE, f"{TWO}*2", "--arch", "edge-s2", "--within", "area=0.02mm2", "-b", "200",
                        "--per-layer", "--json", "a.json", "--report", "a.html", "--write", "stages")
     assert found.code == 0, found.err
     assert "one for each layer, can do with less" in found.out
@@ -323,7 +323,7 @@ def test_each_layer_by_itself_has_a_machine_of_its_own(tilewright, tmp_path):
         machine = tw.load_accelerator(tmp_path / f"stages/{name.replace('/', '_')}.yaml")
         assert machine.area_um2 <= 20_000
         layer = tree["layers"][name]
-        alone = tw.design(words, "edge-s2", "area=0.02mm2", budget=200, store=False)
+        alone = tw.design(words, "edge-s2", "area=0.02mm2", budget=100, store=False)
         assert layer["score"] == weight * alone.score
         operator = tw.pick_operator(words)
         (tmp_path / "nest.yaml").write_text(layer["mapping"])
@@ -344,12 +344,12 @@ def test_layers_that_were_not_reached_have_no_machine(tilewright, tmp_path, monk
 
     with monkeypatch.context() as patched:
         patched.setattr(SearchBar, "update", end)
-        found = tilewright(*WORDS, TWO, "-b", "200", "--per-layer", "--out", "kept")
+        found = tilewright(*WORDS, TWO, "-b", "100", "--per-layer", "--out", "kept")
     assert found.code == 130, found.err
     tree = json.loads((tmp_path / "kept/design.json").read_text())
     assert tree["score"] is None and tree["layers"]["matmul/matmul"]["machine"] is None
     for folder in ("kept", "whole"):
-        assert tilewright(*WORDS, TWO, "-b", "200", "--per-layer", "--out", folder, "--no-store").code == 0
+        assert tilewright(*WORDS, TWO, "-b", "100", "--per-layer", "--out", folder, "--no-store").code == 0
     kept, whole = (json.loads((tmp_path / folder / "design.json").read_text()) for folder in ("kept", "whole"))
     assert (kept["score"], kept["bound"]) == (whole["score"], whole["bound"])
 
