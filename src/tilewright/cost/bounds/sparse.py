@@ -1,22 +1,32 @@
-"""What no mapping can beat where zeros are made use of: far looser than the dense bounds, which do not hold there.
+"""What no mapping can beat where zeros are made use of: looser than the dense bounds, which do not hold there.
 
 Every product that is not gated or skipped is performed; every word of every tensor that is not zero crosses the
 outermost memory once, unless all that it is ever multiplied with is zero. (Read more than once, each time for fewer
 products, a word is left out more often, but not so much more often that fewer reads remain: the chance that some of n
-words are not zero grows slower than n.)
+words are not zero grows slower than n.) Further in, and of what must come again, the least share of what the static
+schedule moves of each tensor alone counts.
 """
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import prod
 
 import numpy as np
 
 from tilewright.cost.bounds.layer import BoundRows
+from tilewright.cost.bounds.passing import keepers
 from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps
+from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.sparse.rates import Shares, all_zero
-from tilewright.hardware import RATE, Sparsity
+from tilewright.hardware import NETWORK, RATE, Sparsity, room_name
 from tilewright.mapping import compression, lane_use, tensor_bits
-from tilewright.workload import Operator
+from tilewright.workload import Operator, Tensor
 
 _ROUNDING = 1 - 1e-9
+MOST_PASSED = 5
+"""Memories that a tensor may pass, at most, for more than the outermost to be looked at."""
 
 
 def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False) -> BoundRows:
@@ -26,24 +36,124 @@ def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False)
     steps = compute_steps(operator, rows, perfect).astype(np.float64)
     lanes = lane_use(operator, machine)
     compute = _up(steps * shares.performed(time=True) * float(lanes.cycles))
-    moved, spent = {"read": 0.0, "write": 0.0}, np.zeros(rows.count)
+    ports = list(rows.rates)
+    spent, inner, busy = np.zeros(rows.count), np.zeros(rows.count), np.zeros((len(ports), rows.count))
     for tensor in operator.tensors:
+        way = "write" if tensor.is_output else "read"
         words = _least_share(shares, tensor.name) * tensor.words(operator.sizes)
         words *= float(tensor_bits(tensor, machine)) / machine.memories[0].word_bits
-        moved["write" if tensor.is_output else "read"] += words
-        spent = spent + words * rows.numbers[name, f"{'update' if tensor.is_output else 'read'}_energy_pj_per_word"]
-    data = rows.none
-    for port, words in (*moved.items(), ("shared", sum(moved.values()))):
-        if (name, RATE.format(port)) in rows.columns.numbers:
-            data = np.maximum(data, _up(words / rows.numbers[name, RATE.format(port)]))
-    latency = np.maximum(compute, data)
+        once = words * rows.numbers[name, f"{'update' if tensor.is_output else 'read'}_energy_pj_per_word"]
+        least = _Alone(shares, rows, tensor, perfect)
+        spent, inner = spent + once, inner + least.energy_beyond(once)
+        mine = (name, way), (name, "shared")
+        for place, at in enumerate(ports):
+            busy[place] += np.maximum(least.cycles[place], words / _rate(rows, at) if at in mine else 0.0)
+    data = {memory.name: rows.none for memory in machine.memories}
+    for (memory, _), cycles in zip(ports, busy, strict=True):
+        data[memory] = np.maximum(data[memory], _up(cycles))
+    latency = np.maximum(compute, np.max(list(data.values()), axis=0))
     macs = operator.macs * shares.performed(time=False) * lanes.energy
     parts = {name: spent * _ROUNDING,
              machine.compute.name: macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"] * _ROUNDING}
     if rows.leakage.any():
         parts["leakage"] = rows.leakage * latency.astype(np.float64) * _ROUNDING
-    none = np.zeros(rows.count)
-    return BoundRows(compute, rows.none, {name: data}, latency, parts, none, none + sum(parts.values()))
+    again = np.maximum(0.0, inner) * _ROUNDING
+    return BoundRows(compute, rows.none, data, latency, parts, again, again + sum(parts.values()))
+
+
+def _rate(rows: MachineRows, port: tuple[str, str]) -> Floats:
+    return rows.numbers[port[0], RATE.format(port[1])]
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """What one tensor takes at least, with all room to spare, whatever memories keep of it.
+
+    A crossing that the static schedule makes is made with the chance that one word of each tensor that decides on it is
+    not zero, or more: with more words it is likelier.
+    """
+
+    shares: Shares
+    rows: MachineRows
+    tensor: Tensor
+    perfect: bool
+
+    @property
+    def _passes(self) -> int:
+        return len(keepers(self.tensor, self.rows.machine, {})) - 1
+
+    def energy_beyond(self, once: Floats) -> Floats:
+        """Return (r) the least energy of memories and networks beyond that of each word that must cross the outermost.
+
+        A word that is read k times, for n / k products each, is read k (1 - empty(n / k)) times in the mean, which is
+        concave in k: no less than on the chord from k = 1 to n. Where more than one tensor decides, either these words
+        count or the least share of all that is read.
+        """
+        if self._passes > MOST_PASSED:
+            return np.zeros(self.rows.count)
+        outermost = self.rows.machine.memories[0].name
+        least, deciding = self._share(outermost, time=False), self._deciding(outermost, time=False)
+        if self.tensor.is_output or len(deciding) > 1:
+            return np.maximum(self._energy(least) - once, self._energy(0.0))
+        words = self.tensor.words(self.shares.operator.sizes)
+        products, first = self.shares.operator.macs / words, _least_share(self.shares, self.tensor.name)
+        rise = (products * least - first) / (products - 1) if products > 1 else 0.0
+        price = self.rows.numbers[outermost, "read_energy_pj_per_word"] * self.rows.scale(self.tensor, outermost)
+        found: Floats = self._energy(rise) - rise * words * price
+        return found
+
+    def _energy(self, share: float) -> Floats:
+        """Return (r) the least energy of memories and networks, where so much is moved at the outermost."""
+        found: Floats = np.min([traffic.ports_least((), self.tensor)[0] for traffic in self._traffic(share)], axis=0)
+        return found
+
+    @cached_property
+    def cycles(self) -> Floats:
+        """The least cycles (p, r) of every port with a limit."""
+        if self._passes > MOST_PASSED:
+            return np.zeros((len(self.rows.rates), self.rows.count))
+        found = [traffic.ports_least(traffic.ports, self.tensor, priced=False)[1] for traffic in self._traffic(0.0)]
+        timed = [self._share(memory, time=True) for memory, _ in self.rows.rates]
+        least: Floats = np.min(found, axis=0) * np.array(timed).reshape(-1, 1)
+        return least
+
+    def _traffic(self, outermost: float) -> list[Traffic]:
+        """Return what crosses memories, at the price of what is moved, for each set that the tensor may pass."""
+        operator, machine = self.shares.operator, self.rows.machine
+        whole = {other.name: keepers(other, machine, {}) for other in operator.tensors}
+        first, *further = whole[self.tensor.name]
+        numbers = dict(self.rows.numbers)
+        least = min(self._share(memory.name, time=False) for memory in machine.memories)
+        for memory in machine.memories:
+            share = outermost if memory is machine.memories[0] else self._share(memory.name, time=False)
+            for key in [(memory.name, f"{kind}_energy_pj_per_word") for kind in ("read", "fill", "update", "drain")]:
+                numbers[key] = share * numbers[key]
+            for key in [(memory.name, room_name(owner)) for owner, room in memory.rooms.items() if room is not None]:
+                numbers[key] = numbers[key] / self._stored(memory.name)
+        for key in [(array.name, NETWORK) for array in machine.fanouts]:
+            numbers[key] = least * numbers[key]
+        rows = MachineRows(replace(self.rows.columns, numbers=numbers), self.rows.count)
+        kept = [(first, *some) for number in range(len(further) + 1) for some in combinations(further, number)]
+        return [Traffic.of(operator, rows, {name: known[:1] for name, known in whole.items()} | {
+            self.tensor.name: chain}, self.perfect) for chain in kept]
+
+    def _stored(self, memory: str) -> float:
+        """Return the share of the tensor's words that a memory holds, metadata apart."""
+        return self.shares.zeros[self.tensor.name].density if compression(
+            self.shares.accelerator, memory, self.tensor) else 1.0
+
+    def _share(self, memory: str, *, time: bool) -> float:
+        """Return the share of the words that the static schedule moves at a memory which are moved, at least."""
+        return self._stored(memory) * prod(self.shares.zeros[name].density
+                                           for name in self._deciding(memory, time=time))
+
+    def _deciding(self, memory: str, *, time: bool) -> set[str]:
+        """Return the names of the tensors that may decide whether a word is moved at a memory."""
+        names = [level.name for level in self.shares.accelerator.levels]
+        return {leader.name for elision in self.shares.sparsity.elisions
+                if names.index(elision.memory) <= names.index(memory) and (elision.action == "skip" or not time)
+                and elision.tensor in (self.tensor.name, self.tensor.role)
+                for leader in self.shares.named(elision.on) if leader is not self.tensor}
 
 
 def _up(cycles: Floats) -> Whole:
