@@ -1,11 +1,12 @@
-"""What tests make of random nests: words of any type, homes further in than the outermost memory, words handed on."""
+"""What tests make of random nests: words of any type, homes further in, words handed on, lanes served."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from tilewright.hardware import Accelerator, Memory, Precision
-from tilewright.mapping import Mapping
+from tilewright.hardware import Accelerator, Fanout, Memory, Precision
+from tilewright.mapping import Mapping, full_keeps
 from tilewright.workload import Operator
 
 TYPES = ("", "", "int8", "int4", "fp16", "fp8", "int33", "bf16")
@@ -52,3 +53,46 @@ def with_homes(rng: np.random.Generator, operator: Operator, accelerator: Accele
         if not able or rng.random() < 0.2:
             housed.append(tensor.name)
     return operator, accelerator, Mapping((replace(outermost, keeps=tuple(housed)), *inside))
+
+
+def with_shared(rng: np.random.Generator, operator: Operator, accelerator: Accelerator,
+                mapping: Mapping) -> tuple[Operator, Accelerator, Mapping]:
+    """Return a nest with memories that serve lanes together, where these spread nothing that the memories keep."""
+    kept, sizes, spread = full_keeps(mapping, operator, accelerator), dict(operator.sizes), dict[str, set[str]]()
+    for level, entry in zip(accelerator.levels, mapping.levels, strict=True):
+        for loop in entry.loops:
+            if isinstance(level, Fanout) and loop.step < sizes[loop.dimension]:
+                spread.setdefault(f"{level.name}.{(loop.axis or 'X').lower()}", set()).add(loop.dimension)
+            sizes[loop.dimension] = loop.step
+
+    def able(side: str, names: tuple[str, ...]) -> bool:
+        return not any(spread.get(side, set()) & {*operator.tensor(name).dimensions} for name in names)
+
+    levels = tuple(replace(level, keeps=kept[level.name]) if isinstance(level, Memory) else level
+                   for level in accelerator.levels)
+    machine = shared_lanes(rng, replace(accelerator, levels=levels), operator.output.name, able)
+    entries = (replace(entry, keeps=level.keeps) if isinstance(level, Memory) else entry
+               for level, entry in zip(machine.levels, mapping.levels, strict=True))
+    return operator, machine, Mapping(tuple(entries))
+
+
+def shared_lanes(rng: np.random.Generator, accelerator: Accelerator, output: str,
+                 able: Callable[[str, tuple[str, ...]], bool] = lambda side, names: True) -> Accelerator:
+    """Return a machine some of whose memories serve all lanes along sides of arrays where ``able`` allows it.
+
+    Memories name the tensors that they keep; those that serve lanes together keep none of the ``output``.
+    """
+    levels = list(accelerator.levels)
+    for at, level in enumerate(levels):
+        mine = tuple(name for name in level.keeps if name != output) if isinstance(level, Memory) else ()
+        found = []
+        for place, array in enumerate(levels[:at] if mine else ()):
+            if not isinstance(array, Fanout) or array.flexible or array.blocks:
+                continue
+            between = [other for other in levels[place:at] if isinstance(other, Memory) and {*other.keeps} & {*mine}]
+            found += [side for side in (f"{array.name}.x", f"{array.name}.y") if able(side, mine) and rng.random() < 0.6
+                      and all(side in other.shared for other in between)]
+        if found and isinstance(level, Memory):
+            own = tuple((name, size) for name, size in level.partitions_bytes if name in mine)
+            levels[at] = replace(level, keeps=mine, shared=tuple(found), partitions_bytes=own)
+    return replace(accelerator, levels=tuple(levels))

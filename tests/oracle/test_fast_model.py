@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from random_variants import forwarding, random_words, with_homes
+from random_variants import forwarding, random_words, with_homes, with_shared
 from tilewright.cost import Cost, CostBatch, DenseModel
 from tilewright.cost.dense import scoring
 from tilewright.cost.dense.entries import VIEWS
@@ -231,11 +231,17 @@ def test_a_rate_is_exact_beside_another_of_a_larger_power_of_two():
 
 
 def cases(seed, count):
-    """Of four nests, two are such that another instance than the first may be the busiest; two hand on words."""
+    """Of four nests, two are such that another instance than the first may be the busiest; two hand on words.
+
+    In one of five, memories serve lanes together.
+    """
     rng = np.random.default_rng(seed)
     for number in range(count):
         operator, machine, mapping = random_case(rng, sliding=number % 2 == 1)
-        yield Case(f"seed {seed}, case {number}", operator, forwarding(machine) if number % 4 > 1 else machine, mapping)
+        machine = forwarding(machine) if number % 4 > 1 else machine
+        if number % 5 == 3:
+            operator, machine, mapping = with_shared(rng.spawn(1)[0], operator, machine, mapping)
+        yield Case(f"seed {seed}, case {number}", operator, machine, mapping)
 
 
 def told(model: DenseModel, batch: MappingBatch, scored: bool) -> Compiled:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from random_variants import shared_lanes
 from tilewright.hardware import (
     Accelerator,
     AccessEnergy,
@@ -68,7 +69,7 @@ def sparse(rng: np.random.Generator, space: MapSpace) -> MapSpace:
     names = [t.name for t in operator.operands]
     gated = tuple(name for name in names if rng.random() < 0.3)
     made = Sparsity(formats, elisions, gated, tuple(n for n in names if n not in gated and rng.random() < 0.3))
-    return MapSpace(operator, replace(space.accelerator, sparsity=made), space.tiling, space.constraints)
+    return MapSpace(operator, replace(space.accelerator.unshared, sparsity=made), space.tiling, space.constraints)
 
 
 def _operator(rng: np.random.Generator, *, tiny: bool) -> Operator:
@@ -91,10 +92,12 @@ def _machine(rng: np.random.Generator, operator: Operator, kind: str) -> Acceler
     if kind != "any" and rng.random() < 0.7:
         levels[0] = replace(levels[0], energy=AccessEnergy(1.0, 1.0, 1.0, 1.0), block_words=1, word_bits=8,
                             bandwidth=Bandwidth(shared=pick(rng, None, 0.25, 1.0)))
-    return Accelerator("random", tuple(levels),
-                       Compute("MAC", pick(rng, 0.0, 0.0, 0.3), leakage_mw=pick(rng, 0.0, 0.0, 0.0, 0.01)),
-                       frequency_mhz=pick(rng, 200.0, 1000.0),
-                       word_bits=tuple((role, pick(rng, 8, 8, 16, 32) if kind == "any" else 8) for role in ROLES))
+    machine = Accelerator("random", tuple(levels),
+                          Compute("MAC", pick(rng, 0.0, 0.0, 0.3), leakage_mw=pick(rng, 0.0, 0.0, 0.0, 0.01)),
+                          frequency_mhz=pick(rng, 200.0, 1000.0),
+                          word_bits=tuple((role, pick(rng, 8, 8, 16, 32) if kind == "any" else 8) for role in ROLES))
+    own = rng.spawn(1)[0]
+    return shared_lanes(own, machine, operator.output.name) if own.random() < 0.3 else machine
 
 
 def _fanout(rng: np.random.Generator, name: str, operator: Operator) -> Fanout:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.base import InputError, unknown_name
-from tilewright.hardware import Accelerator, dump_accelerator
+from tilewright.hardware import Accelerator, dump_accelerator, refuse_shared
 from tilewright.interop import FORMATS, Foreign, ForeignText, Note, Notes, format_of, refuse_notes
 from tilewright.mapping import Constraints, dump_constraints, dump_mapping
 from tilewright.workload import dump_operators
@@ -71,6 +71,7 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
 
 def _refuse_networks(machine: Accelerator, to: str) -> None:
     """Refuse a machine whose arrays tell tensors or sides apart, which no foreign format that is written can say."""
+    refuse_shared(machine, to)
     for array in machine.fanouts:
         if not (isinstance(array.multicast, bool) and isinstance(array.reduce, bool)):
             raise InputError(f"{machine.name}.{array.name}", f"must merge the words of all tensors alike, along both "

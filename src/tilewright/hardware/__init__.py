@@ -19,6 +19,7 @@ from tilewright.hardware.accelerator import Merging as Merging
 from tilewright.hardware.accelerator import Number as Number
 from tilewright.hardware.accelerator import exact_rate as exact_rate
 from tilewright.hardware.accelerator import flexibility_overhead as flexibility_overhead
+from tilewright.hardware.accelerator import refuse_shared as refuse_shared
 from tilewright.hardware.accelerator import room_name as room_name
 from tilewright.hardware.changes import changed as changed
 from tilewright.hardware.changes import read_bandwidth as read_bandwidth

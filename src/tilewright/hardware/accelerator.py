@@ -1,6 +1,6 @@
 """What it runs on: memories and fan-outs, outermost first, ending in the compute unit."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,7 +11,7 @@ from tilewright.base import InputError, text_html
 from tilewright.hardware.flexibility import Flexibility, Issue, MemoryOutline, issues
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead
 from tilewright.hardware.precision import Precision
-from tilewright.hardware.sparsity import Sparsity, sparsity_issues
+from tilewright.hardware.sparsity import ROLE_NAMES, Sparsity, sparsity_issues
 from tilewright.hardware.technology import Storage, Value
 from tilewright.hardware.vector import VectorUnit, vector_issues
 
@@ -118,8 +118,15 @@ class Memory:
     forwards: Forwards = "tiles"
     """What is handed on inward at the cold start: ``tiles``, when the whole first tile is here, or ``words``, as they
     come: then only what the first tile of the next memory inward needs is waited for. Not of ``single`` buffers."""
+    shared: tuple[str, ...] = ()
+    """Sides of arrays further out (``PEs.x``) along which one instance serves all: for what it keeps, lanes along
+    them lie inside it. They may spread only dimensions that none of these tensors uses. Of operands alone."""
     storage: Storage | None = field(default=None, compare=False, repr=False)
     """Curves of the technology by which its figures follow from its capacity, where they were read from them."""
+
+    def shares(self, array: str, side: str) -> bool:
+        """Whether one instance serves all lanes along a side, X or Y, of an array."""
+        return f"{array}.{side.lower()}" in self.shared
 
     @property
     def copies(self) -> int:
@@ -165,8 +172,8 @@ class Memory:
         return parts
 
     def can_keep(self, name: str, role: str) -> bool:
-        """Whether a tensor of this name and role may stay here."""
-        return name in self.keeps or role in self.keeps
+        """Whether a tensor of this name and role may stay here; no outputs do where one instance serves lanes."""
+        return (name in self.keeps or role in self.keeps) and not (self.shared and role == "outputs")
 
 
 @dataclass(frozen=True)
@@ -295,6 +302,8 @@ class Accelerator:
             if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):
                 raise InputError(f"{path}[{index}].shape",
                                  f"must be two positive integers, {MOST_INSTANCES:,} instances at most", level.shape)
+        for index, rule, given in sharing_issues(self.levels):
+            raise InputError(f"{path}[{index}].shared", rule, given)
         for section, issue in section_issues(self, self.flexibility, self.sparsity, self.vector):
             raise InputError(".".join(map(str, (self.name, section, *issue.where))), issue.rule, issue.given,
                              issue.mend)
@@ -334,11 +343,14 @@ class Accelerator:
     def instances(self, name: str, numbers: Mapping[Number, Any] | None = None) -> Any:
         """Physical instances of the level called ``name`` (for a fan-out: of the array itself), or by `numbers`."""
         count: Any = 1
+        here = next((level for level in self.levels if level.name == name), None)
         for level in self.levels:
-            if level.name == name:
+            if level is here:
                 return count
             if isinstance(level, Fanout):
-                count = count * (level.instances if numbers is None else numbers[level.name, "instances"])
+                own = [side for side in "xy" if not (isinstance(here, Memory) and here.shares(level.name, side))]
+                for what in own if len(own) < 2 else ("instances",):
+                    count = count * (level.numbers[what] if numbers is None else numbers[level.name, what])
         raise InputError(f"{self.name}.levels", f"must be one of {', '.join(x.name for x in self.levels)}", name)
 
     def level(self, name: str) -> Memory | Fanout:
@@ -360,9 +372,32 @@ class Accelerator:
             if isinstance(level, Fanout):
                 count = count * numbers[level.name, "instances"]
             else:
-                found = found + numbers[level.name, what] * count
+                found = found + numbers[level.name, what] * (
+                    self.instances(level.name, numbers) if level.shared else count)
         total: Value = found + numbers[self.compute.name, what] * count
         return total
+
+    @cached_property
+    def unshared(self) -> "Accelerator":
+        """The machine where every lane has memories of its own: no mapping of this one costs less there.
+
+        What the instances of a memory take, all that stand for one take together; the arrays concerned multicast
+        everything, and their networks take no energy.
+        """
+        if not any(memory.shared for memory in self.memories):
+            return self
+        return replace(self, levels=tuple(map(self._unshared, self.levels)))
+
+    def _unshared(self, level: Memory | Fanout) -> Memory | Fanout:
+        if isinstance(level, Fanout):
+            one = any(memory.shares(level.name, side) for memory in self.memories for side in "xy")
+            return replace(level, multicast=True, network_energy_pj_per_word=0.0) if one else level
+        part = self.instances(level.name) / prod(
+            array.instances for array in self.levels[:self.levels.index(level)] if isinstance(array, Fanout))
+        part *= 1 - 1e-12  # sums in another order are no larger for it
+        energy = AccessEnergy(*(each * part for each in vars(level.energy).values()))
+        return replace(level, shared=(), energy=energy, area_um2=level.area_um2 * part,
+                       leakage_mw=level.leakage_mw * part) if level.shared else level
 
     @cached_property
     def vector_unit(self) -> VectorUnit:
@@ -450,10 +485,47 @@ def section_issues(machine: Accelerator, flexibility: Flexibility | None = None,
         arrays = {fanout.name: fanout.instances for fanout in machine.fanouts}
         yield from (("flexibility", issue) for issue in issues(flexibility, outlines, arrays))
     if sparsity is not None:
+        if any(memory.shared for memory in memories.values()):
+            yield "sparsity", Issue((), "must be left out where a memory is shared along sides of arrays", None)
         kept = {name: memory.keeps for name, memory in memories.items()}
         yield from (("sparsity", issue) for issue in sparsity_issues(sparsity, kept))
     if vector is not None:
         yield from (("vector", issue) for issue in vector_issues(vector, tuple(memories), LEAST_RATE, MOST))
+
+
+def refuse_shared(machine: Accelerator, what: str) -> None:
+    """Refuse a machine of whose memories one instance serves lanes, where ``what`` does not know them."""
+    for memory in machine.memories:
+        if memory.shared:
+            raise InputError(f"{machine.name}.{memory.name}.shared", f"must be left out for {what}",
+                             ", ".join(memory.shared))
+
+
+def sharing_issues(levels: Sequence[Memory | Fanout]) -> Iterator[tuple[int, str, str]]:
+    """Yield what is wrong with memories that serve all lanes along a side: the level, the rule and what was given."""
+    for at, memory in enumerate(levels):
+        if not isinstance(memory, Memory) or not memory.shared:
+            continue
+        given = ", ".join(memory.shared)
+        sides = [f"{level.name}.{side}" for level in levels[:at] if isinstance(level, Fanout)
+                 and not level.flexible and level.blocks is None for side in "xy"]
+        if not set(memory.shared) <= set(sides):
+            yield at, f"must be sides of arrays of fixed shape further out ({', '.join(sides) or 'none'})", given
+            continue
+        if "outputs" in memory.keeps:
+            yield at, "must be left out of a memory that keeps outputs: put it outside these arrays", given
+        for array, side in (place.rsplit(".", 1) for place in memory.shared):
+            first = [level.name for level in levels].index(array)
+            for other in levels[first:at]:
+                if isinstance(other, Memory) and not other.shares(array, side) and _may_keep_alike(other, memory):
+                    yield at, f"must not name {array}.{side}, along which {other.name} outside is private", given
+
+
+def _may_keep_alike(one: Memory, other: Memory) -> bool:
+    """Whether two memories may keep the same operand, as names and roles tell."""
+    roles, operands = {*ROLE_NAMES}, {*ROLE_NAMES} - {"outputs"}
+    pairs = [({*one.keeps}, {*other.keeps}), ({*other.keeps}, {*one.keeps})]
+    return any(a & b - {"outputs"} or (a & operands and b - roles) for a, b in pairs)
 
 
 def _figures(machine: Accelerator) -> Iterator[tuple[str, float, float, float]]:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.hardware.accelerator import MOST_INSTANCES, RATE, Accelerator, Fanout, Memory, Number
+from tilewright.hardware.accelerator import MOST_INSTANCES, RATE, Accelerator, Fanout, Memory, Number, refuse_shared
 from tilewright.hardware.changes import changed, read_changes
 
 MOST_BYTES = float(1 << 30)
@@ -79,6 +79,7 @@ class DesignSpace:
     """Levels that a machine may do without."""
 
     def __post_init__(self) -> None:
+        refuse_shared(self.accelerator, "a design")
         for key in (*self.ranges, *self.follow):
             check_number(self.accelerator, key)
         for key, (other, _) in self.follow.items():

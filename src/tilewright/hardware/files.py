@@ -190,6 +190,7 @@ def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap
         memory=memory.name,
         keeps=_flow(list(memory.keeps)),
         always=memory.always or None,
+        shared=_flow(list(memory.shared)) if memory.shared else None,
         kind=next((kind for kind, one in kinds.items() if one == memory.storage), None),
         capacity_bytes=memory.capacity_bytes,
         partitions_bytes=_flow(dict(memory.partitions_bytes)) if memory.partitions_bytes else None,

@@ -6,7 +6,15 @@ from math import sqrt
 from typing import TypeVar
 
 from tilewright.base import InputError, Location
-from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.hardware.accelerator import (
+    Accelerator,
+    AccessEnergy,
+    Bandwidth,
+    Compute,
+    Fanout,
+    Memory,
+    sharing_issues,
+)
 from tilewright.hardware.changes import read_bandwidth
 from tilewright.hardware.precision import NumberType, Precision, number_type
 from tilewright.hardware.schema import (
@@ -67,6 +75,8 @@ class Resolver:
         self._note_leakage()
         self.assumptions += [f"{', '.join(names)}: word width not given: {told}."
                              for told, names in self.unstated_widths.items()]
+        for index, rule, given in sharing_issues(built):
+            raise self.fail(("levels", index, "shared"), rule, given, "")
         return Accelerator(
             name=fields.name,
             levels=tuple(built),
@@ -102,6 +112,7 @@ class Resolver:
             name=fields.memory,
             keeps=tuple(fields.keeps),
             always=fields.always,
+            shared=tuple(fields.shared),
             energy=self._energy(fields, bits, where),
             capacity_bytes=fields.capacity_bytes,
             partitions_bytes=tuple(fields.partitions_bytes.items()),

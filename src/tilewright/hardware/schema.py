@@ -122,6 +122,8 @@ class MemoryFields(Fields):
     """Roles (``inputs``, ``weights``, ``outputs``) or names of the tensors that it can keep; all others pass it by."""
     always: bool = False
     """Whether it keeps all of them in every mapping that is searched."""
+    shared: list[Name] = Field(default_factory=list)
+    """Sides of arrays further out, as ``PEs.x``, along which one instance serves all lanes. Of operands alone."""
     kind: Literal["dram", "sram", "registers"] | None = None
     """What it is made of, by which the technology gives what is left out."""
     dram_type: str | None = None

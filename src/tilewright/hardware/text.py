@@ -61,6 +61,7 @@ def _title(memory: Memory, instances: int) -> str:
     held = "; ".join(text for text in (parts, rest) if text)
     buffering = "buffet" if memory.buffering == "buffet" else f"{memory.buffering}-buffered"
     buffering += ", forwards words" if memory.forwards == "words" else ""
+    buffering += f", one for all along {' and '.join(memory.shared)}" if memory.shared else ""
     limited = memory.capacity_bytes is not None or memory.partitions_bytes
     return f"{memory.name}{times}  {held}" + (f", {buffering}" if limited else "")
 

@@ -87,6 +87,21 @@ def full_keeps(mapping: Nest, operator: Operator, accelerator: Accelerator) -> d
             for entry in mapping.levels if entry.level in memories}
 
 
+def barred_dimensions(operator: Operator, accelerator: Accelerator,
+                      keeps: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+    """Return dimensions that no lanes may spread, by side of an array (``PEs.X``), as one memory serves all of them.
+
+    They are those of what such a memory keeps; ``keeps`` is by memory.
+    """
+    found: dict[str, set[str]] = {}
+    for memory in accelerator.memories:
+        used = {name for tensor in operator.tensors if tensor.name in keeps.get(memory.name, ())
+                for name in tensor.dimensions}
+        for array, _, side in (place.rpartition(".") for place in memory.shared):
+            found.setdefault(f"{array}.{side.upper()}", set()).update(used)
+    return found
+
+
 def home_of(tensor: str, keeps: Sequence[Collection[str]]) -> int | None:
     """Return the level where a tensor begins and ends: the outermost that keeps it, by what each level ``keeps``."""
     return next((level for level, names in enumerate(keeps) if tensor in names), None)

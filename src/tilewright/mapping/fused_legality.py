@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.hardware import Accelerator, Memory
+from tilewright.hardware import Accelerator, Memory, refuse_shared
 from tilewright.mapping.fit import Room, extents_at, held_bits, kept_tensors, partition_of, tile_bytes
 from tilewright.mapping.fused import FusedGroup, FusedLeaf, FusedMapping, FusedNode, operations_of
 from tilewright.mapping.fused_turns import FusedTree, HeldWords
@@ -48,6 +48,7 @@ def fused_violations(group: FusedGroup, accelerator: Accelerator, mapping: Fused
 
 def tree_violations(tree: FusedTree, accelerator: Accelerator) -> tuple[FusedViolation, ...]:
     """Return what `fused_violations` does of a tree that stands."""
+    refuse_shared(accelerator, "fused groups")
     found = [*_level_violations(tree, accelerator)]
     if found:
         return tuple(found)

@@ -18,11 +18,22 @@ from tilewright.mapping.cures import (
     step_cures,
     with_keeps,
 )
-from tilewright.mapping.fit import array_use, full_keeps, home_of, homed_at, kept_tensors, lanes, rooms, step_inside
+from tilewright.mapping.fit import (
+    array_use,
+    barred_dimensions,
+    full_keeps,
+    home_of,
+    homed_at,
+    kept_tensors,
+    lanes,
+    rooms,
+    step_inside,
+)
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Operator
 
-Kind = Literal["levels", "dimension", "step", "coverage", "axis", "array", "keeps", "outermost", "capacity"]
+Kind = Literal["levels", "dimension", "step", "coverage", "axis", "array", "shared", "keeps", "outermost",
+               "capacity"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +44,8 @@ class Violation:
     """``levels`` (missing, unknown, repeated or out of order), ``dimension`` (unknown), ``step`` (less than 1, or
     larger than the extent outside), ``coverage`` (a dimension not brought down to 1), ``axis`` (a loop at a
     fan-out without one, or at a memory with one), ``array`` (spatial loops exceed a side, the instances or the
-    blocks), ``keeps`` (a tensor where it cannot be kept), ``outermost`` (a tensor without a home), ``capacity``
-    (tiles do not fit)."""
+    blocks), ``shared`` (lanes over what a memory keeps that is one for all of them), ``keeps`` (a tensor where it
+    cannot be kept), ``outermost`` (a tensor without a home), ``capacity`` (tiles do not fit)."""
     level: str
     """Name of the level, empty where the mapping as a whole is meant."""
     subject: str
@@ -212,6 +223,21 @@ def _array_findings(case: Inspection, index: int) -> Iterator[_Finding]:
             unit = "" if side in ("X", "Y") else f" {side}"
             yield _Finding("array", entry.level, side, f"{where}: loops need {needed} of {available}{unit}",
                            partial(array_cures, case, index, axes))
+    yield from _shared_findings(case, index)
+
+
+def _shared_findings(case: Inspection, index: int) -> Iterator[_Finding]:
+    """Yield lanes over dimensions of what a memory keeps that serves all of them together."""
+    entry, extents = case.mapping.levels[index], dict(case.extents[index])
+    kept = full_keeps(case.mapping, case.operator, case.accelerator)
+    barred = barred_dimensions(case.operator, case.accelerator, kept)
+    for position, loop in enumerate(entry.loops):
+        outside, place = extents.get(loop.dimension, 1), f"{entry.level}.{loop.axis}"
+        extents[loop.dimension] = step_inside(loop.step, outside)
+        if loop.dimension in barred.get(place, ()) and extents[loop.dimension] < outside:
+            message = f"{place}: lanes over {loop.dimension} want different words of a memory that serves them all"
+            yield _Finding("shared", entry.level, f"{loop.dimension}[{position}]", message,
+                           partial(step_cures, case, index, position, outside))
 
 
 def _keeps_findings(case: Inspection, index: int) -> Iterator[_Finding]:

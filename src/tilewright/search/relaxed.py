@@ -87,7 +87,7 @@ class RelaxedModel:
     """
 
     def __init__(self, space: MapSpace) -> None:
-        self.operator, self.accelerator, self.layout = space.operator, space.accelerator, space.layout
+        self.operator, self.accelerator, self.layout = space.operator, space.accelerator.unshared, space.layout
         levels, self.lanes = len(self.layout.levels), lane_use(self.operator, self.accelerator)
         keepers = [[level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
                    for tensor in self.operator.tensors]

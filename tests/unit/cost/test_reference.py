@@ -133,6 +133,18 @@ class TestLanes:
         updates, reads = arrives
         assert counts(cost, "Main", "O") == Count(reads=reads, fills=0, updates=updates, drains=0)
 
+    @pytest.mark.parametrize(("multicast", "reads"), [(True, 12), (False, 24)])
+    def test_one_memory_for_all_lanes(self, multicast, reads):
+        # Two lanes of M want the same 12 weights, from one register of 1 word: 12 fills, all read at Main, and 12 reads
+        # where the array multicasts, else 24. Registers of their own would be filled with 24, 12 each.
+        register = Memory("Reg", ("W",), AccessEnergy(1, 1, 1, 1), shared=("Fan.x",))
+        levels = (MAIN, "K1 N1"), (Fanout("Fan", (2, 1), multicast=multicast), "M1"), (register, "")
+        cost = cost_of(matmul(2, 4, 3), *levels)
+        assert counts(cost, "Reg", "W") == Count(reads=reads, fills=12, updates=0, drains=0)
+        assert counts(cost, "Main", "W").reads == 12
+        own = cost_of(matmul(2, 4, 3), *levels[:2], (replace(register, shared=()), ""))
+        assert counts(own, "Reg", "W") == Count(reads=24, fills=24, updates=0, drains=0)
+
     def test_lanes_that_abut_share_their_halo(self):
         # 4 lanes hold 3 words each, of 6 in all.
         cost = cost_of(conv(4, 3), (MAIN, ""), (Fanout("Fan", (4, 1)), "P1"), (BUFFER, "R1"))

@@ -52,6 +52,21 @@ def test_tiles_whose_boxes_do_not_fit_are_told_with_level_tensors_words_and_capa
         convert(what, "timeloop-model", strict=True)
 
 
+@pytest.mark.parametrize("to", ["timeloop", "maestro", "scale-sim"])
+@pytest.mark.parametrize(("array", "shared", "rule"), [
+    ({"multicast": "x"}, (), "m.PE: must merge the words of all tensors alike"),
+    ({"reduce": (("outputs", "y"),)}, (), "m.PE: must merge the words of all tensors alike"),
+    ({}, ("PE.x",), "m.Reg.shared: must be left out for")])
+def test_what_other_formats_cannot_say_of_networks_and_memories_is_refused(to, array, shared, rule):
+    dram, glb, mesh, _ = machine().levels
+    made = Accelerator("m", (dram, glb, replace(mesh, **array), Memory(
+        "Reg", ("weights",), AccessEnergy(*[1.0] * 4), 64.0, shared=shared)), Compute("MAC", 1.0))
+    what = Foreign(Graph("c", (MacNode(OPERATOR),)), made)
+    with pytest.raises(InputError, match=rule):
+        convert(what, to)
+    assert "shape: [2, 2]" in convert(what).files["accelerator.yaml"]
+
+
 def test_what_fits_as_a_box_is_written_without_a_word():
     accelerator = replace(machine(buffering="buffet", capacity_bytes=6240.0), footprint="box")
     assert is_legal(NEST, OPERATOR, accelerator)

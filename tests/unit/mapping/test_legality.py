@@ -6,7 +6,17 @@ import pytest
 
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, extents_at, is_legal, repair, violations
+from tilewright.mapping import (
+    LevelLoops,
+    Loop,
+    Mapping,
+    MappingBatch,
+    MapSpace,
+    extents_at,
+    is_legal,
+    repair,
+    violations,
+)
 from tilewright.mapping.cures import Draft, Inspection
 from tilewright.mapping.fit import lanes, partition_of
 from tilewright.workload import convolution, matmul
@@ -118,6 +128,30 @@ def test_words_narrower_than_a_byte_take_their_bits(machines):
     assert violations(doubled, CONV, machine) == ()
     assert [v.subject for v in violations(doubled, CONV, replace(
         machine, word_bits=(("inputs", 4), ("weights", 32), ("outputs", 4))))] == ["weights"]
+
+
+def test_lanes_that_want_different_words_of_a_memory_that_serves_them_are_a_violation_everywhere():
+    """Lanes over M want the same weights, those over N or K do not; a space has the former alone."""
+    layer = matmul("m", m=2, n=2, k=2)
+    roles = ("inputs", "weights", "outputs")
+    private = Accelerator("shared", (Memory("DRAM", roles, ENERGY), Fanout("PEs", (2, 2)), Memory(
+        "Reg", ("weights",), ENERGY, area_um2=3.0)))
+    machine = replace(private, levels=(*private.levels[:2], replace(private.levels[2], shared=("PEs.x",))))
+    assert [one.instances("Reg") for one in (private, machine)] == [4, 2]
+    assert [one.area_um2 for one in (private, machine)] == [12.0, 6.0]
+    drawn = [Mapping((LevelLoops("DRAM"), LevelLoops("PEs", (Loop(across, 1, "X"), Loop(down, 1, "Y"))),
+                      LevelLoops("Reg", (Loop("K", 1),)))) for across, down in ("MN", "NM")]
+    assert violations(drawn[0], layer, machine) == ()
+    assert check(violations(drawn[1], layer, machine), machine, layer) == [
+        ("shared", "PEs.X: lanes over N want different words of a memory that serves them all; raise the step of N at "
+                   "PEs from 1 to 2")]
+    batch = MappingBatch.from_mappings(drawn, layer, machine)
+    assert DenseModel(layer, machine, batch.layout).score(batch).legal.tolist() == [True, False]
+    space, every = MapSpace(layer, machine, "perfect"), MapSpace(layer, private, "perfect")
+    found, mapped = ([found.mapping(i, layer.sizes) for found in one.enumerate(4096, distinct=True)
+                      for i in range(len(found))] for one in (space, every))
+    assert all(is_legal(mapping, layer, machine) for mapping in found)
+    assert 0 < len(found) == sum(is_legal(mapping, layer, machine) for mapping in mapped) < len(mapped)
 
 
 GEMM = matmul("gemm", m=50, n=60, k=70)

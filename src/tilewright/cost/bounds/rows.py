@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.hardware import Columns, own_columns
-from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, room_name
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, refuse_shared, room_name
 from tilewright.mapping import held_bits, tensor_bits
 from tilewright.workload import Tensor
 
@@ -54,11 +54,14 @@ class MachineRows(Once):
     columns: Columns
     count: int
 
+    def __post_init__(self) -> None:
+        refuse_shared(self.machine, "bounds of many machines")
+
     @staticmethod
     @lru_cache(maxsize=64)
     def one(machine: Accelerator) -> "MachineRows":
-        """Return a machine as a row; kept, as every layer and kept set asks."""
-        return MachineRows(own_columns(machine), 1)
+        """Return a machine, every lane with memories of its own, as a row; kept, as every layer and kept set asks."""
+        return MachineRows(own_columns(machine.unshared), 1)
 
     @property
     def machine(self) -> Accelerator:

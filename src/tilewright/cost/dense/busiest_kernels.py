@@ -140,8 +140,10 @@ def role(nest, at, memory, row, inner, s, d):
     if slots[s, 1] == 0:
         advances = s < row[4] and (row[3] > 0 or place_of(nest, at, s, d) <= inner)
         return SPLIT if advances else PICK
-    if s < end:
+    if s < end and slots[s, 1] == 1:
         return LONE if s >= row[5] else LANE
+    if s < end and row[0] == FILL:
+        return PICK
     return PICK if slots[s, 2 + row[1]] > 0 else SPLIT
 
 
@@ -208,7 +210,7 @@ def axis_values(nest, at, memory, row, halo, d, values):
             elif until > 0:
                 before += index * step
                 until = min(before + step, until)
-            if slots[s, 1] > 0 and s < end:
+            if slots[s, 1] == 1 and s < end:
                 lane = lane * count + index
             low += index * step
             high = min(low + step, high)
@@ -377,7 +379,7 @@ def own_values(nest, at, memory, row, inner, d, plain, lanes, out):
                 continue
             index = (p - low) // step
             low += index * step
-            if slots[s, 1] > 0 and s < end:
+            if slots[s, 1] == 1 and s < end:
                 lane = lane * count + index
             if not plain and index > 0:
                 does = role(nest, at, memory, row, inner, s, d)
@@ -514,7 +516,7 @@ def count_instances(nest, at, memory, another, work):
     for d in range(len(member)):
         lanes[d] = 1
         for s in range(head[0]):
-            if another and member[d] >= 0 and slots[s, 1] > 0:
+            if another and member[d] >= 0 and slots[s, 1] == 1:
                 lanes[d] *= count_of(nest, at, s, d)
     total = 1
     for c in range(len(work[7])):
@@ -553,7 +555,7 @@ def walk(nest, at, memory, rates, every, work, out):
 @compiled
 def memory_at(tables, m):
     """Return one memory's rows of the tables."""
-    return (tables[0], tables[1][m], tables[2][m], tables[3][m], tables[4], tables[5][m], tables[6], tables[7],
+    return (tables[0][m], tables[1][m], tables[2][m], tables[3][m], tables[4], tables[5][m], tables[6], tables[7],
             tables[8][m])
 
 

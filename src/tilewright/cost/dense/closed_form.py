@@ -11,7 +11,7 @@ from enum import Enum
 from math import gcd, prod
 from typing import NamedTuple
 
-from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
+from tilewright.cost.dense.nest import Boundary, Nest, NestLoop, standing
 from tilewright.hardware import Fanout
 from tilewright.workload import Axis, Tensor
 
@@ -93,7 +93,8 @@ def roles(nest: Nest, boundary: Boundary, view: View) -> list[RoledLoop]:
             merges = _merges(nest, boundary, loop) and not (
                 loop.dimension in broken and loop.dimension in tensor.sliding)
             role = Role.MERGED if merges and view.merged else Role.LANE
-            if loop.level < view.first_outside:
+            place = standing(nest.accelerator, boundary, loop.level, loop.side)
+            if place is None or place < view.first_outside:
                 role = Role.FIRST
             if not merges:
                 broken.add(loop.dimension)
@@ -102,8 +103,8 @@ def roles(nest: Nest, boundary: Boundary, view: View) -> list[RoledLoop]:
 
 
 def _merges(nest: Nest, boundary: Boundary, loop: NestLoop) -> bool:
-    fanout = nest.accelerator.levels[loop.level]
-    if loop.level < boundary.parent or not isinstance(fanout, Fanout):
+    fanout, place = nest.accelerator.levels[loop.level], standing(nest.accelerator, boundary, loop.level, loop.side)
+    if place is None or place < boundary.parent or not isinstance(fanout, Fanout):
         return False
     return fanout.merges(boundary.tensor.name, boundary.tensor.role)[loop.side == "Y"]
 
@@ -343,8 +344,9 @@ def _corner(moving: SlidingDimension, step: int, dilation: int, where: tuple[int
 def words(nest: Nest, boundary: Boundary, view: View) -> int:
     """Product of the factors: words moved at a boundary, seen as ``view`` says."""
     # Views that differ in no lane see the same.
-    first = sum(level < view.first_outside for level in nest.lane_levels)
-    merged = view.merged and any(boundary.parent <= level < boundary.child for level in nest.lane_levels)
+    places = [standing(nest.accelerator, boundary, loop.level, loop.side) for loop in nest.loops if loop.spatial]
+    first = sum(place is not None and place < view.first_outside for place in places)
+    merged = view.merged and any(place is not None and boundary.parent <= place < boundary.child for place in places)
     key = boundary.tensor.name, boundary.parent, boundary.child, merged, first
     if key not in nest.known_words:
         nest.known_words[key] = prod(factors(nest, boundary, view).values())

@@ -10,7 +10,7 @@ from math import prod
 
 from tilewright.base import InputError
 from tilewright.cost.dense import closed_form as cf
-from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
+from tilewright.cost.dense.nest import Boundary, Nest, NestLoop, standing
 from tilewright.cost.records import KINDS, Cost
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, Fanout
@@ -310,8 +310,12 @@ def _in_space(nest: Nest, boundary: Boundary, view: cf.View, roled: cf.RoledLoop
         return "lanes apart", f"lanes hold different words of {tensor.name}"
     if roled.role is cf.Role.MERGED:
         return "lanes merge", _why_merged(tensor, loop)
-    if loop.level < boundary.parent:
-        return "lanes apart", f"instances of {nest.mapping.levels[boundary.parent].level} count each for itself"
+    place = standing(nest.accelerator, boundary, loop.level, loop.side)
+    if place is None or place < boundary.parent:
+        parent, child = (nest.mapping.levels[at].level if at < len(nest.mapping.levels) else ""
+                         for at in (boundary.parent, boundary.child))
+        return ("lanes apart", f"instances of {parent} count each for itself") if place is not None else (
+            "lanes are one", f"one instance of {child} serves all lanes along {loop.side}")
     if not view.merged:
         return "lanes apart", f"every instance {'drains' if tensor.is_output else 'fills'} its own tile"
     merges = fanout.merges(tensor.name, tensor.role)

@@ -3,13 +3,13 @@
 Follows `closed_form` and `single` step by step; what is a loop over pieces there is a table of rows here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
 from tilewright.cost.dense import operations as op
-from tilewright.cost.dense.nest import Boundary
+from tilewright.cost.dense.nest import Boundary, standing
 from tilewright.cost.dense.pieces import Action, Kind, Link, PieceTables
 from tilewright.cost.dense.program import Program, Sizes, remembered
 from tilewright.cost.dense.sliding import Side, Sliding
@@ -92,11 +92,20 @@ class Words:
 
     def merges(self, edge: Boundary, slot: int) -> bool:
         """Whether the lanes of a slot share words on the way between parent and child."""
-        level, side = self.layout.slots[slot].level, self.layout.slots[slot].axis
-        fanout = self.accelerator.levels[level]
-        if level < edge.parent or not isinstance(fanout, Fanout):
+        fanout, place = self.accelerator.levels[self.layout.slots[slot].level], self._place(edge, slot)
+        if place is None or place < edge.parent or not isinstance(fanout, Fanout):
             return False
-        return fanout.merges(edge.tensor.name, edge.tensor.role)[side == "Y"]
+        return fanout.merges(edge.tensor.name, edge.tensor.role)[self.layout.slots[slot].axis == "Y"]
+
+    def _place(self, edge: Boundary, slot: int) -> int | None:
+        """Level at which the lanes of a slot count at an edge (`nest.standing`)."""
+        where = self.layout.slots[slot]
+        return standing(self.accelerator, edge, where.level, where.axis if self._lane(slot) else None)
+
+    def _only_first(self, edge: Boundary, slot: int, look: Look) -> bool:
+        """Whether of the lanes of a slot only the first are looked at."""
+        place = self._place(edge, slot)
+        return self._lane(slot) and (place is None or place < look.first_outside)
 
     def actions(self, edge: Boundary, look: Look, name: str) -> tuple[Action, ...]:
         """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""
@@ -104,7 +113,7 @@ class Words:
         kinds: list[Kind] = []
         for slot, link in enumerate(chain):
             merged = look.merged and self.merges(edge, slot) and name not in edge.tensor.dimensions
-            first = merged or self.layout.slots[slot].level < look.first_outside
+            first = merged or self._only_first(edge, slot, look)
             kinds.append("cut" if link.place is not None or not first else "pick")
         return self._in_time(edge, look, name, list(zip(chain, kinds, strict=True)))
 
@@ -137,16 +146,16 @@ class Words:
     def words(self, edge: Boundary, look: Look) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
         lanes = [slot for slot in range(self.first_slot(edge.child)) if self._lane(slot)]
-        outside = any(self.layout.slots[slot].level < look.first_outside for slot in lanes)
+        outside = any(self._only_first(edge, slot, look) for slot in lanes)
         merged = look.merged and any(
-            self.merges(edge, slot) and self.layout.slots[slot].level >= look.first_outside for slot in lanes)
+            self.merges(edge, slot) and not self._only_first(edge, slot, look) for slot in lanes)
         return self._words(edge, Look(merged, look.first_outside if outside else 0, look.visit))
 
     @remembered
     def _words(self, edge: Boundary, look: Look) -> int:
         if edge.child == self.compute and look.visit == "all":
             inner = [slot for slot in range(self.first_slot(edge.child))
-                     if self._lane(slot) and self.layout.slots[slot].level >= look.first_outside]
+                     if self._lane(slot) and not self._only_first(edge, slot, look)]
             if not inner:
                 return self.steps()
             if look.first_outside == 0 and not (look.merged and any(self.merges(edge, slot) for slot in inner)):
@@ -215,7 +224,7 @@ class Words:
         """
         emit = self.program
         merging = [
-            look.merged and self._lane(slot) and self.layout.slots[slot].level >= look.first_outside
+            look.merged and self._lane(slot) and not self._only_first(edge, slot, look)
             and self.merges(edge, slot) for slot in range(self.first_slot(edge.child))
         ]
         loops: list[tuple[Link, Kind]] = []
@@ -235,8 +244,7 @@ class Words:
                 link = self._relink(link, real, before)
                 if breakers:
                     lanes.append(emit.one(op.choose, real, emit.number(emit.far), self.links[slot, name].S))
-            first = self._lane(slot) and self.layout.slots[slot].level < look.first_outside
-            loops.append((link, "pick" if first else "cut"))
+            loops.append((link, "pick" if self._only_first(edge, slot, look) else "cut"))
             before = link.S
         return loops, tuple(lanes)
 
@@ -277,7 +285,7 @@ class Words:
 
     def first_read(self, edge: Boundary, inward: Boundary | None) -> int:
         """Wide row: words that the parent's first instance reads for that."""
-        whole = self.words(edge, Look(True, edge.parent + 1, "first"))
+        whole = self.words(edge, Look(True, edge.parent, "first"))
         return whole if inward is None else self.program.one(
             op.wide_smaller, whole, self.first_read(replace(inward, parent=edge.parent), None))
 
@@ -350,11 +358,11 @@ class Words:
             rows += [] if counted is None else [counted]
         return self.program.product(rows)
 
-    def sides(self, level: int, axis: str) -> int:
-        """Wide row: instances that the loops along one side of a fan-out need."""
+    def sides(self, level: int, axis: str, used: Collection[str] | None = None) -> int:
+        """Wide row: instances that the loops along one side of a fan-out need, of ``used`` dimensions if given."""
         links = [
             self.links[slot, name] for slot, where in enumerate(self.layout.slots) for name in self.sizes
-            if where.level == level and where.axis == axis
+            if where.level == level and where.axis == axis and (used is None or name in used)
         ]
         product = self.program.product([link.Q for link in links if link.even])
         ragged = [(link.Q, link.R) for link in links if not link.even]

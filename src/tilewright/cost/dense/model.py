@@ -9,7 +9,7 @@ from typing import Literal
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.lowering import Look, Words
-from tilewright.cost.dense.nest import Boundary, boundaries, keepers, memory_at
+from tilewright.cost.dense.nest import Boundary, boundaries, carries, keepers, memory_at
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
@@ -182,7 +182,7 @@ class Model:
                 found["edge", edge.child, tensor.name, "own"] = (
                     self.words.last_tile(edge) if last else self.words.first_received(edge, self._forwarded(edge)))
             if self._limited(edge.parent, "write" if last else "read"):
-                look = Look(True, edge.parent + 1, "last")
+                look = Look(True, edge.parent, "last")
                 found["edge", edge.child, tensor.name, "parent"] = (
                     self.words.words(edge, look) if last else self.words.first_read(edge, self._forwarded(edge)))
         return found
@@ -226,7 +226,7 @@ class Model:
                 return self.constant(0)
             return self._filled(inward, busiest) if tensor.is_output else self._inward(inward, busiest)
         assert outward is not None
-        moved = self.words.words(outward, Look(True, level + 1 if busiest else 0))
+        moved = self.words.words(outward, Look(True, level if busiest else 0))
         if kind == "updates":
             return moved if tensor.is_output else self.constant(0)
         return self._read_back(outward, busiest) if tensor.is_output else moved
@@ -282,9 +282,17 @@ class Model:
         for level, hardware in enumerate(self.accelerator.levels):
             if isinstance(hardware, Memory):
                 self._over_capacity(total, level)
+                self._over_shared(total, level, hardware)
             else:
                 self._over_array(total, level, hardware)
         return total
+
+    def _over_shared(self, total: int, level: int, memory: Memory) -> None:
+        """Add lanes over dimensions of what a memory keeps that one instance serves together: there may be one."""
+        used = {name for tensor in self._kept(level) for name in tensor.dimensions}
+        for at, array in enumerate(self.accelerator.levels):
+            for side in (side for side in "XY" if memory.shares(array.name, side)):
+                self.program.emit(op.over, total, self.words.sides(at, side, used), self.constant(1))
 
     def _taken(self, tensor: Tensor, level: int) -> int:
         """Wide row: bytes that a tensor takes of one instance of a memory; its home holds all of it."""
@@ -439,7 +447,7 @@ class Model:
         edge = self._edge(output, child=level)
         if edge is None:
             return None
-        merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
+        merged = self.words.words(edge, Look(True, edge.parent, "last"))
         return self._largest([self._transfer(level, "read", [(self.words.last_tile(edge), self._held(output))]),
                               self._transfer(edge.parent, "write", [(merged, self._arriving(edge.parent, output))])])
 
@@ -455,7 +463,7 @@ class Model:
             price = self._parameter(level, "network_energy_pj_per_word")
             if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word and price is not None:
                 terms += [(self._moved(edge.tensor, edge.child, kind, busiest=False), price)
-                          for edges in self.edges.values() for edge in edges if edge.parent < level < edge.child
+                          for edges in self.edges.values() for edge in edges if carries(self.accelerator, edge, level)
                           for kind in ("fills", "drains") if kind == "fills" or edge.tensor.is_output]
         if self.accelerator.leakage_mw:
             terms.append((latency, self.parameters[LEAKAGE]))

@@ -46,6 +46,29 @@ class Boundary:
     child: int
 
 
+def standing(accelerator: Accelerator, boundary: Boundary, level: int, side: str | None) -> int | None:
+    """Return at which level lanes along a side of an array count at a boundary.
+
+    That of the parent where one instance of it serves all of them, none where one of the child does, else their own.
+    """
+    parent, child = (side is not None and _serves(accelerator, at, level, side)
+                     for at in (boundary.parent, boundary.child))
+    return None if child else boundary.parent if parent else level
+
+
+def _serves(accelerator: Accelerator, memory: int, level: int, side: str) -> bool:
+    """Whether one instance of the memory at a level (none at compute) serves all lanes along a side of an array."""
+    found = accelerator.levels[memory] if memory < len(accelerator.levels) else None
+    return isinstance(found, Memory) and bool(found.shared) and found.shares(accelerator.levels[level].name, side)
+
+
+def carries(accelerator: Accelerator, boundary: Boundary, level: int) -> bool:
+    """Whether what crosses a boundary goes through an array: between both, but for one of which a side is shared."""
+    parent, child = (any(_serves(accelerator, at, level, side) for side in "xy")
+                     for at in (boundary.parent, boundary.child))
+    return not child and (parent or boundary.parent < level < boundary.child)
+
+
 def keepers(tensor: Tensor, keeps: Keeps) -> list[int]:
     """Levels that keep ``tensor``, outermost first, where each keeps ``keeps``."""
     return [level for level, kept in enumerate(keeps) if tensor.name in kept]
@@ -77,11 +100,6 @@ class Nest:
                                           loop.axis or "X" if spatial else None))
                     extents[loop.dimension] = loop.step
         return tuple(found)
-
-    @cached_property
-    def lane_levels(self) -> tuple[int, ...]:
-        """The level of each spatial loop."""
-        return tuple(loop.level for loop in self.loops if loop.spatial)
 
     @cached_property
     def known_words(self) -> dict[tuple[str, int, int, bool, int], int]:

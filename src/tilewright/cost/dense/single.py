@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.nest import Boundary, Nest, memory_at
+from tilewright.cost.dense.nest import Boundary, Nest, carries, memory_at
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
 from tilewright.cost.tables import TallyKey
@@ -129,7 +129,7 @@ def counts(nest: Nest, *, busiest: bool) -> Counts:
         reads, updates, fills, evicted = {}, {}, {outermost: 0}, {outermost: tensor.words(nest.operator.sizes)}
         for boundary in nest.boundaries(tensor):
             parent, child = boundary.parent, boundary.child
-            moved = cf.words(nest, boundary, cf.View(merged=True, first_outside=parent + 1 if busiest else 0))
+            moved = cf.words(nest, boundary, cf.View(merged=True, first_outside=parent if busiest else 0))
             received = cf.words(nest, boundary, cf.View(merged=False, first_outside=child if busiest else 0))
             if not tensor.is_output:
                 reads[parent], updates[parent], fills[child], evicted[child] = moved, 0, received, 0
@@ -288,7 +288,7 @@ def last_tile(nest: Nest, boundary: Boundary) -> int:
 
 def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
     """Words between the parent's first instance and all its children in the first or last visit."""
-    found = cf.roles(nest, boundary, cf.View(merged=True, first_outside=boundary.parent + 1))
+    found = cf.roles(nest, boundary, cf.View(merged=True, first_outside=boundary.parent))
     if not last:
         found = [cf.RoledLoop(r.loop, cf.Role.FIRST) if r.role is cf.Role.TIME else r for r in found]
     loops = cf.by_dimension(nest, found)
@@ -349,7 +349,7 @@ def network_words(nest: Nest, totals: Counts, level: int) -> int:
     total = 0
     for tensor in nest.operator.tensors:
         for boundary in nest.boundaries(tensor):
-            if boundary.parent < level < boundary.child:
+            if carries(nest.accelerator, boundary, level):
                 count = totals[boundary.child, tensor.name]
                 total += count.fills + count.drains
     return total

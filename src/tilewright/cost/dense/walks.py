@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
+from tilewright.cost.dense.nest import boundaries, memory_at, standing
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import Slot, held_bits
@@ -139,9 +140,7 @@ class Walks:
     def tables(self) -> tuple[Integers, ...]:
         """Slots, heads, entries, units, kinds, ends, clusters, dimensions of each tensor, and widths of words."""
         levels, tensors, output = self.accelerator.levels, self.operator.tensors, self.operator.output
-        slots = [[slot.level, slot.axis != "T", *(
-            isinstance(level := levels[slot.level], Fanout) and level.merges(tensor.name, tensor.role)[slot.axis == "Y"]
-            for tensor in tensors)] for slot in self.slots]
+        slots = [[self._slot(at, slot) for slot in self.slots] for at in self.levels]
         entries, units = ([make(at) for at in self.levels] for make in (self._entries, self._units))
         ends = [self._ends(at) for at in self.levels]
         heads = []
@@ -156,8 +155,21 @@ class Walks:
                  for name in self.dimensions]
         relevant = [[name in tensor.dimensions for name in self.dimensions] for tensor in tensors]
         bits = [[int(held_bits(tensor, self.accelerator) * self._parts) for tensor in tensors] for _ in self.levels]
-        found = slots, heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters, relevant, bits
+        found = (_padded(slots), heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters,
+                 relevant, bits)
         return tuple(np.array(table, dtype=np.int64) for table in found)
+
+    def _slot(self, level: int, slot: Slot) -> list[int]:
+        """Return a slot's level, whether it holds lanes (2: inside one instance of ``level``), and who merges there."""
+        array, memory = self.accelerator.levels[slot.level], memory_at(self.accelerator, level)
+        if not isinstance(array, Fanout):
+            return [slot.level, 0, *(0 for _ in self.operator.tensors)]
+        found = [slot.level, 1 + memory.shares(array.name, slot.axis)]
+        for tensor in self.operator.tensors:
+            inner = next((edge for edge in boundaries(tensor, self.keeps) if edge.parent == level), None)
+            one = inner is not None and standing(self.accelerator, inner, slot.level, slot.axis) is None
+            found.append(int(one or array.merges(tensor.name, tensor.role)[slot.axis == "Y"]))
+        return found
 
     @cached_property
     def _parts(self) -> int:

@@ -59,8 +59,10 @@ class WalkedBoundary:
         self.feeds_compute = child == len(nest.accelerator.levels)
         outside = nest.outside(child)
         dimensions = list(nest.operator.sizes)
-        self.lanes = sorted((loop for loop in outside if loop.spatial),
-                            key=lambda loop: (loop.level, dimensions.index(loop.dimension)))
+        # Lanes that one instance of the child serves are not told apart; those of the parent lie inside it.
+        self.lanes = sorted((loop for loop in outside if loop.spatial and not nest.serves(child, loop)),
+                            key=lambda loop: (parent if nest.serves(parent, loop) else loop.level,
+                                              dimensions.index(loop.dimension)))
         self.advancing = nest.advancing(tensor, child)
         self.apart = nest.apart(tensor, parent, child)
         self.instances = prod(loop.count for loop in self.lanes)

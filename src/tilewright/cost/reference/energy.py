@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewright.cost.reference.boundary import WalkedBoundary
 from tilewright.cost.reference.latency import Transfers
 from tilewright.cost.reference.nest import Indices
 from tilewright.hardware import Memory
@@ -52,4 +53,13 @@ def _carried(transfers: Transfers, level: int) -> int:
     """Words delivered to, or evicted from, instances of the children of all boundaries that span x."""
     return sum(int(moved.received.sum() + moved.evicted.sum())
                for crossed in transfers.crossings.values() for boundary, moved in crossed
-               if boundary.parent < level < boundary.child)
+               if _through(boundary, level))
+
+
+def _through(boundary: WalkedBoundary, level: int) -> bool:
+    """Whether words of a boundary pass an array: between both memories, or of which a side lies inside the parent."""
+    levels = boundary.nest.accelerator.levels
+    ends = [levels[at] if at < len(levels) else None for at in (boundary.parent, boundary.child)]
+    parent, child = (isinstance(end, Memory) and any(
+        side.rsplit(".", 1)[0] == levels[level].name for side in end.shared) for end in ends)
+    return not child and (parent or boundary.parent < level < boundary.child)

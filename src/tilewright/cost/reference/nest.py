@@ -68,7 +68,7 @@ class WalkedNest:
         apart: list[WalkedLoop] = []
         broken: set[str] = set()
         for loop in reversed(self.outside(child)):
-            if loop.spatial and loop.level >= parent:
+            if loop.spatial and not self.serves(child, loop) and (loop.level >= parent or self.serves(parent, loop)):
                 fanout = self.accelerator.levels[loop.level]
                 assert isinstance(fanout, Fanout)
                 merges = _merges(fanout.reduce if tensor.is_output else fanout.multicast, tensor, loop)
@@ -86,9 +86,15 @@ class WalkedNest:
             count -= 1
         return temporal[:count]
 
+    def serves(self, level: int, loop: WalkedLoop) -> bool:
+        """Whether one instance of a memory serves all lanes of a loop further out, as it is shared along its side."""
+        memory = self.accelerator.levels[level] if level < len(self.accelerator.levels) else None
+        place = f"{self.accelerator.levels[loop.level].name}.{(loop.side or '').lower()}"
+        return isinstance(memory, Memory) and place in memory.shared
+
     def lanes(self, level: int) -> int:
         """Return the nominal number of instances of ``level`` in use."""
-        return prod(loop.count for loop in self.outside(level) if loop.spatial)
+        return prod(loop.count for loop in self.outside(level) if loop.spatial and not self.serves(level, loop))
 
     def steps(self) -> int:
         """Return the multiply-accumulates of the compute unit that does most of them, one a step (rule 7)."""

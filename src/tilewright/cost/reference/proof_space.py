@@ -69,6 +69,7 @@ class ProofSpace:
         machine, output = self.accelerator, self.operator.output
         unknown = {
             "a sparsity section": machine.sparsity is not None,
+            "memories that serve lanes together": any(memory.shared for memory in machine.memories),
             "a flexibility section": machine.flexibility is not None,
             "footprints of boxes": machine.footprint == "box",
             "memories that forward words": any(memory.forwards == "words" for memory in machine.memories),

@@ -10,7 +10,7 @@ from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles
 from tilewright.cost.reference.nest import WalkedLoop, WalkedNest, lockstep, write_out
 from tilewright.cost.reference.visits import BoundaryWalk, Crossing
-from tilewright.hardware import Accelerator, Memory
+from tilewright.hardware import Accelerator, Memory, refuse_shared
 from tilewright.mapping import Mapping, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -69,6 +69,7 @@ def replay_size(operator: Operator, accelerator: Accelerator, mapping: Mapping, 
 
     Raises an `InputError` if they are too many.
     """
+    refuse_shared(accelerator, "a replay by conventions")
     nest = write_out(operator, accelerator, mapping)
     counting = _Counting(nest, conventions)
     return sum(walk.size for tensor in operator.tensors for walk in counting.walks(tensor))
@@ -80,6 +81,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
 
     Raises an `InputError` if the nest is too large to be walked, or the mapping does not describe a complete nest.
     """
+    refuse_shared(accelerator, "a replay by conventions")
     if held_bits(operator.output, accelerator) != tensor_bits(operator.output, accelerator):
         raise InputError(f"{operator.name}.{operator.output.name}.partial_bits", "must be as its word_bits in a replay",
                          float(held_bits(operator.output, accelerator)), "Tools know one width of outputs alone")

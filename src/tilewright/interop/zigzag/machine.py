@@ -1,15 +1,14 @@
 """ZigZag's accelerators: memories that serve dimensions of an array of units, made a chain of levels.
 
 Every memory of ZigZag says which dimensions of the array one instance serves; ours stand one inside the other. Where
-two serve what crosses (D1 and D2), the one of operands has copies: as many as units that one instance serves together,
-each with its share of the energy. What they move then costs the same as long as all of them hold the same words.
+two serve what crosses (D1 and D2), that of operands stands further in, and one instance is shared along the sides of
+arrays further out that it serves.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import prod
 from typing import Any
 
 from tilewright.base import InputError
@@ -47,14 +46,14 @@ class MemoryPort:
 
 @dataclass(frozen=True)
 class ServedMemory:
-    """A memory as the file has it; ``copies`` of an instance stand for one where the chain of levels asks for it."""
+    """A memory as the file has it; ``shared`` are dimensions that it serves of arrays outside it."""
 
     node: Node
     operands: tuple[str, ...]
     served: frozenset[str]
     ports: tuple[MemoryPort, ...]
     index: int
-    copies: int = 1
+    shared: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -87,8 +86,9 @@ def read_machine(section: Section, links: Mapping[str, str]) -> tuple[Accelerato
     levels, places = _chain(root, stores, lanes)
     bits = _widths(array)
     roles = {**LINKS, **links}
-    built = [level if isinstance(level, Fanout) else _memory(level, behind, roles, bits)
-             for level, behind in _behind(levels)]
+    sides = {name: f"{array}.{side.lower()}" for name, (array, side) in places.items()}
+    built = [level if isinstance(level, Fanout) else replace(_memory(level, behind, roles, bits), shared=tuple(
+        side for name, side in sides.items() if name in level.shared)) for level, behind in _behind(levels)]
     root.approximated(f"no clock in the file: {FREQUENCY_MHZ:g} MHz; figures of area, which have no unit, are left out")
     try:
         machine = Accelerator(str(root.get("name", "zigzag").value), tuple(built), _compute(array, bits["weights"]),
@@ -208,12 +208,8 @@ def _chain(root: Node, stores: list[ServedMemory], lanes: Mapping[str, int],
         served = store.served
         for other in sorted({one.served for one in placed}, key=len, reverse=True):
             served = served if served <= other or other <= served else served & other
-        copies = prod(lanes[name] for name in store.served - served)
-        if copies > 1:
-            crossed = ", ".join(sorted(store.served - served))
-            store.node.approximated(f"one instance serves {crossed}, across what others serve: {copies} copies, each "
-                                    f"with 1/{copies} of the energy, the same where all hold the same words")
-        placed.append(replace(store, served=served, copies=copies))
+        crossed = frozenset(name for name in store.served - served if lanes[name] > 1)
+        placed.append(replace(store, served=served, shared=crossed))
     placed = list(_outward(placed))
     if not placed or placed[0].served != set(lanes):
         raise root["memories"].fail("must end in a memory that serves every dimension of the array",
@@ -276,8 +272,7 @@ def _access(store: ServedMemory, word: int, capacity: float) -> AccessEnergy:
     if any(node[name].value is None for name in ("r_cost", "w_cost")):
         kinds = {"rf": "regfile", "dram": "DRAM"}
         kind = str(node.get("mem_type", "sram").value)
-        found = _looked_up(node, store.name, kinds.get(kind, kind)).access(capacity, word)
-        return AccessEnergy(*(energy / store.copies for energy in vars(found).values()))
+        return _looked_up(node, store.name, kinds.get(kind, kind)).access(capacity, word)
     for direction, kind in DIRECTIONS.items():
         widths = {port.most for port in store.ports if any(move == direction for _, move in port.moves)}
         widths = widths or {port.most for port in store.ports if kind in port.kind} or {
@@ -285,5 +280,5 @@ def _access(store: ServedMemory, word: int, capacity: float) -> AccessEnergy:
         if len(widths) > 1:
             node["ports"].approximated(f"{direction} of {store.name} over ports of {sorted(widths)} bits: energies of "
                                        "a bit are those of the narrowest")
-        costs[direction] = _energy(node[f"{kind}_cost"]) * word / min(widths) / store.copies
+        costs[direction] = _energy(node[f"{kind}_cost"]) * word / min(widths)
     return AccessEnergy(costs["tl"], costs["fh"], costs["fl"], costs["th"])

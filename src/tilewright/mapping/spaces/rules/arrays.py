@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
-from tilewright.mapping.fit import held_bits, home_of, partition_of
+from tilewright.mapping.fit import barred_dimensions, held_bits, home_of, partition_of
 from tilewright.mapping.footprint import least_word_bits
 from tilewright.mapping.spaces.rules.constraints import Constraints, written_out
 from tilewright.mapping.spaces.rules.tilings import Bands, Chains, as_bits, bands, exact_slots, lane_floors
@@ -91,7 +91,9 @@ def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, cons
     slots = slot_table(layout, accelerator)
     slots[:, FLOOR] = lane_floors(constraints, layout, accelerator)
     slots[:, EXACT] = exact_slots(tiling, layout)
-    free = np.array([[name in constraints.loops.get(place, names) and sizes[name] > 1 for name in names]
+    barred = barred_dimensions(operator, accelerator, dict(zip(layout.levels, layout.keeps, strict=True)))
+    free = np.array([[name in constraints.loops.get(place, names) and sizes[name] > 1
+                      and name not in barred.get(place, ()) for name in names]
                      for place in layout.places], dtype=np.uint8)
     temporal = free * (slots[:, KIND] != SPATIAL)[:, None]
     for d, name in enumerate(names):
