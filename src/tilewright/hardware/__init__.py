@@ -1,26 +1,9 @@
 """What it runs on: memories, fan-outs, technology, the zoo of accelerators."""
 
 from tilewright.base import offered
-from tilewright.hardware.accelerator import MOST_INSTANCES as MOST_INSTANCES
-from tilewright.hardware.accelerator import NETWORK as NETWORK
-from tilewright.hardware.accelerator import PARTIAL_SUMS as PARTIAL_SUMS
-from tilewright.hardware.accelerator import PORTS as PORTS
-from tilewright.hardware.accelerator import RATE as RATE
 from tilewright.hardware.accelerator import Accelerator as Accelerator
-from tilewright.hardware.accelerator import AccessEnergy as AccessEnergy
-from tilewright.hardware.accelerator import Along as Along
-from tilewright.hardware.accelerator import Bandwidth as Bandwidth
-from tilewright.hardware.accelerator import Buffering as Buffering
-from tilewright.hardware.accelerator import Compute as Compute
-from tilewright.hardware.accelerator import Fanout as Fanout
-from tilewright.hardware.accelerator import Footprint as Footprint
-from tilewright.hardware.accelerator import Memory as Memory
-from tilewright.hardware.accelerator import Merging as Merging
-from tilewright.hardware.accelerator import Number as Number
-from tilewright.hardware.accelerator import exact_rate as exact_rate
 from tilewright.hardware.accelerator import flexibility_overhead as flexibility_overhead
 from tilewright.hardware.accelerator import refuse_shared as refuse_shared
-from tilewright.hardware.accelerator import room_name as room_name
 from tilewright.hardware.changes import changed as changed
 from tilewright.hardware.changes import read_bandwidth as read_bandwidth
 from tilewright.hardware.changes import read_bytes as read_bytes
@@ -46,6 +29,23 @@ from tilewright.hardware.flexibility_costs import PUBLISHED_UM2 as PUBLISHED_UM2
 from tilewright.hardware.flexibility_costs import T_FLEX_READ_UM2 as T_FLEX_READ_UM2
 from tilewright.hardware.flexibility_costs import FlexibilityCosts as FlexibilityCosts
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead as FlexibilityOverhead
+from tilewright.hardware.levels import MOST_INSTANCES as MOST_INSTANCES
+from tilewright.hardware.levels import NETWORK as NETWORK
+from tilewright.hardware.levels import PARTIAL_SUMS as PARTIAL_SUMS
+from tilewright.hardware.levels import PORTS as PORTS
+from tilewright.hardware.levels import RATE as RATE
+from tilewright.hardware.levels import AccessEnergy as AccessEnergy
+from tilewright.hardware.levels import Along as Along
+from tilewright.hardware.levels import Bandwidth as Bandwidth
+from tilewright.hardware.levels import Buffering as Buffering
+from tilewright.hardware.levels import Compute as Compute
+from tilewright.hardware.levels import Fanout as Fanout
+from tilewright.hardware.levels import Footprint as Footprint
+from tilewright.hardware.levels import Memory as Memory
+from tilewright.hardware.levels import Merging as Merging
+from tilewright.hardware.levels import Number as Number
+from tilewright.hardware.levels import exact_rate as exact_rate
+from tilewright.hardware.levels import room_name as room_name
 from tilewright.hardware.numbers import AREA as AREA
 from tilewright.hardware.numbers import LEAKAGE as LEAKAGE
 from tilewright.hardware.numbers import completed as completed

@@ -8,17 +8,8 @@ from itertools import takewhile
 from pydantic_core import PydanticCustomError
 
 from tilewright.base import InputError, whole_of
-from tilewright.hardware.accelerator import (
-    LEAST_RATE,
-    MOST,
-    MOST_INSTANCES,
-    PORTS,
-    RATE,
-    ROOM,
-    Accelerator,
-    Memory,
-    Number,
-)
+from tilewright.hardware.accelerator import Accelerator
+from tilewright.hardware.levels import LEAST_RATE, MOST, MOST_INSTANCES, PORTS, RATE, ROOM, Memory, Number
 from tilewright.hardware.numbers import with_numbers
 from tilewright.hardware.schema import parse_bytes
 

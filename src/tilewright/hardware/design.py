@@ -7,8 +7,9 @@ from itertools import combinations
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.hardware.accelerator import MOST_INSTANCES, RATE, Accelerator, Fanout, Memory, Number, refuse_shared
+from tilewright.hardware.accelerator import Accelerator, refuse_shared
 from tilewright.hardware.changes import changed, read_changes
+from tilewright.hardware.levels import MOST_INSTANCES, RATE, Fanout, Memory, Number
 
 MOST_BYTES = float(1 << 30)
 """Largest capacity of a memory that no range is given for."""

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from tilewright.base import InputError, Location
-from tilewright.hardware.accelerator import RATE, Accelerator, Number
+from tilewright.hardware.accelerator import Accelerator
 from tilewright.hardware.design import DesignSpace, NumberRange
+from tilewright.hardware.levels import RATE, Number
 from tilewright.hardware.resolve import Fail
 from tilewright.hardware.schema import Bytes, Fields, Name, Positive, wrong
 

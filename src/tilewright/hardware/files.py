@@ -10,10 +10,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import FieldsDocument, InputError, Location
-from tilewright.hardware.accelerator import Accelerator, Memory, Merging, section_issues
+from tilewright.hardware.accelerator import Accelerator, section_issues
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
+from tilewright.hardware.levels import Memory, Merging
 from tilewright.hardware.resolve import LevelFields, Resolver
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.sparsity import ROLE_NAMES, name_issues

@@ -12,7 +12,8 @@ from math import sqrt
 from typing import Any, TypeAlias
 
 from tilewright.base import InputError
-from tilewright.hardware.accelerator import NETWORK, Accelerator, Memory, Number, flexibility_overhead
+from tilewright.hardware.accelerator import Accelerator, flexibility_overhead
+from tilewright.hardware.levels import NETWORK, Memory, Number
 
 Following: TypeAlias = tuple[tuple[Number, ...], Callable[[], Any]]
 """Numbers that are all one figure, and how that is worked out."""

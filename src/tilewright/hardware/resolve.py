@@ -6,16 +6,9 @@ from math import sqrt
 from typing import TypeVar
 
 from tilewright.base import InputError, Location
-from tilewright.hardware.accelerator import (
-    Accelerator,
-    AccessEnergy,
-    Bandwidth,
-    Compute,
-    Fanout,
-    Memory,
-    sharing_issues,
-)
+from tilewright.hardware.accelerator import Accelerator
 from tilewright.hardware.changes import read_bandwidth
+from tilewright.hardware.levels import AccessEnergy, Bandwidth, Compute, Fanout, Memory, sharing_issues
 from tilewright.hardware.precision import NumberType, Precision, number_type
 from tilewright.hardware.schema import (
     ENERGIES,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from tilewright.hardware.accelerator import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES, Along, Merging, merging_rule
+from tilewright.hardware.levels import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES, Along, Merging, merging_rule
 
 _UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")

@@ -1,7 +1,8 @@
 """An accelerator as text: a tree of its levels with capacities, bandwidths and energies."""
 
-from tilewright.hardware.accelerator import Accelerator, Fanout, Memory, Merging
+from tilewright.hardware.accelerator import Accelerator
 from tilewright.hardware.flexibility import Flexibility
+from tilewright.hardware.levels import Fanout, Memory, Merging
 
 
 def describe(accelerator: Accelerator) -> str:
