@@ -91,6 +91,15 @@ def test_the_best_is_proven_where_memory_off_chip_is_slow():
         assert walk_strategy(problem, run.strategy.tolist()).latency_cycles == pytest.approx(run.score)
 
 
+def test_programs_are_loaded_by_a_small_problem_before_seconds_count(monkeypatch):
+    seen, run = [], plans.PlanSession.run
+    monkeypatch.setattr(plans.PlanSession, "run", lambda session, *rest: (
+        seen.append((session.problem.length, session.seconds)), run(session, *rest)))
+    for seconds in (60.0, None):
+        fuse(resnet(), "g-sampler", samples=10, seconds=seconds)
+    assert seen == [(6, None), (19, 60.0), (19, None)]
+
+
 def test_what_is_proved_before_the_end_holds():
     problem = MicroBatchProblem.of(zoo.load("mnasnet"), slow(0.9), 64, 25e6)
     best, turns = fuse(problem).score, iter(range(100))

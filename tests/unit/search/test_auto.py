@@ -11,6 +11,7 @@ from tilewright.cost import space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
+from tilewright.search.mappers import auto
 from tilewright.search.mappers.auto import AutoMapper
 from tilewright.search.mappers.auto.tables import bound_arrays
 from tilewright.search.objective import Scorer
@@ -141,6 +142,25 @@ def test_spaces_that_the_budget_covers_are_enumerated():
         assert (found.score, found.gap, found.space_size) == (every.score, 0.0, every.space_size)
     less = search(operator, EYERISS, space=space, budget=space.size().mappings - 1)
     assert not less.complete
+
+
+@pytest.mark.parametrize("seconds, first", [(0.001, 4), (0.05, 10), (10.0, 100), (None, 100)])
+def test_first_generations_are_small_where_time_is_short(seconds, first):
+    mapper = AutoMapper(Task(MapSpace(CONV, EDGE), np.random.default_rng(0), seconds=seconds,
+                             options={"islands": 1, "enumerate": False}))
+    for size in (first, 100):
+        batch = mapper.ask(1000)
+        assert len(batch) == size
+        mapper.tell(batch, np.arange(size, dtype=np.float64))
+
+
+@pytest.mark.parametrize("tiling, program", [("perfect", "compile_descent"), ("imperfect", "compile_once")])
+def test_programs_of_proofs_are_loaded_before_time_counts(tiling, program, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(auto, program, lambda: loaded.append(program))
+    for more in ({"seconds": 0.1}, {"samples": 20_001}, {"samples": 20_000}):
+        AutoMapper(Task(MapSpace(CONV, EDGE, tiling), np.random.default_rng(0), options={"enumerate": False}, **more))
+    assert len(loaded) == 2
 
 
 PROVABLE = MapSpace(convolution("p", in_channels=8, out_channels=12, in_size=(6, 5), kernel=3), EYERISS, "perfect")

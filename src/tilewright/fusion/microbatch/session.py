@@ -1,7 +1,7 @@
 """Searches for strategies under way: all mappers are counted alike, and end where nothing better is to be found."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,8 @@ from tilewright.search import Options, PlanSession
 
 SAMPLES = 2_000
 """Strategies that a search may score where nothing is said: 40 by 50, as in the paper."""
+FIRST = 6
+"""Entries and samples of the problem that is solved for nothing, by energy, as its bound leaves all steps to do."""
 
 
 class FusionSession(PlanSession):
@@ -103,6 +105,10 @@ def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | No
         if given is not None and not given > 0:
             raise InputError(name, "must be positive", given)
     make = FUSION_MAPPERS.get(mapper)
+    if seconds is not None and "model" not in (options or {}):  # programs are loaded before time counts
+        small = replace(problem, entries=problem.entries[:FIRST], batch=min(problem.batch, FIRST),
+                        memory_bytes=float(problem.tiles[:FIRST].sum()), objective="energy")
+        fuse(small, mapper, samples=SAMPLES // 10, seed=seed, options=options, threads=threads, stop=stop)
     session = FusionSession(problem, SAMPLES if samples is None and seconds is None else samples, seconds, seed,
                             threads=threads, stop=stop)
     search = make(session, options or {})

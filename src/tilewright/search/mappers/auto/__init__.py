@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from tilewright.mapping import MappingBatch
 from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.dual import DualBound, Unbound, compile_once
-from tilewright.search.mapper import MAPPERS, Count, Natural, Share, Task, read_options
+from tilewright.search.mapper import LARGEST_OPTION, MAPPERS, Count, Natural, Share, Task, read_options
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
-from tilewright.search.mappers.exact import ExactMapper
+from tilewright.search.mappers.exact import ExactMapper, compile_descent
 from tilewright.search.mappers.exhaustive import ExhaustiveMapper
 from tilewright.search.mappers.gamma import HALVES, BreedingOptions, GammaMapper, Span
 from tilewright.search.objective import ILLEGAL
 
 FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
+DRAWN_A_SECOND, FEWEST_DRAWN = 200, 4
+"""Mappings of a first generation by the seconds of the budget, and at least: as each descends for some millisecond,
+they leave most of the time to breeding."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
 TURNS, TURNS_PER_SAMPLE, MOST_TURNS = 200, 0.1, 8000
@@ -76,9 +79,8 @@ class AutoMapper(Resumable):
         self.covers_space = self.walk is not None
         if self.walk is None:
             _ = self._tables  # before time counts
-            if task.space.tiling != "perfect" and self.options.prove and (
-                    task.samples is None or task.samples > self.options.prove):
-                compile_once()
+            if self.options.prove and (task.seconds or (task.samples or np.inf) > self.options.prove):
+                (compile_descent if task.space.tiling == "perfect" else compile_once)()
         self.bred, self.best = 0, np.inf
         self.best_mapping = task.space.empty(0)
         self.proof: ExactMapper | None = None
@@ -146,9 +148,16 @@ class AutoMapper(Resumable):
             return self.walk.ask(most)
         self._raise_bound()
         self.turn = self._next()
-        batch = self.turn.ask(most)
+        batch = self.turn.ask(min(most, self._most_drawn()))
         self.covers_space = self.turn.covers_space
         return batch
+
+    def _most_drawn(self) -> int:
+        """Return how many mappings may be proposed now: few of a first generation where time is short."""
+        seconds = self.task.seconds
+        if seconds is None or self.turn is not self.gamma or self.gamma.counts[:, 0].any():
+            return LARGEST_OPTION
+        return max(FEWEST_DRAWN, int(DRAWN_A_SECOND * seconds), len(self.task.start or ()))
 
     def _next(self) -> GammaMapper | ExactMapper:
         """Return who proposes next: the breeding, or the proof where it is behind, or another space has done better."""

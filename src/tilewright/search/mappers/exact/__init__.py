@@ -23,6 +23,8 @@ from tilewright.search.objective import ILLEGAL, Objective
 from tilewright.workload import matmul
 
 MOST_HEADS = 20_000_000
+NODES_IN_TIME = 30_000
+"""Partial mappings looked at at a time where time is limited: some hundredths of a second."""
 FOUND = 2048
 
 
@@ -51,6 +53,7 @@ class ExactMapper(Resumable):
     def __init__(self, task: Task) -> None:
         self.options = read_options(ExactOptions, task.options, "exact")
         self.task = task
+        self.nodes = self.options.nodes if task.seconds is None else min(self.options.nodes, NODES_IN_TIME)
         samples = None if task.samples is None else min(task.samples, self.options.start)
         self.gamma = GammaMapper(replace(task, samples=samples, options={}))
         self.given, self.best, self.beaten = 0, np.inf, np.inf
@@ -62,7 +65,7 @@ class ExactMapper(Resumable):
         self.bounds = np.zeros(0)
         self.top, self.listed, self.at = 0, 0, np.zeros(0, dtype=np.int64)
         self.ended = self.covers_space = False
-        _compile_once()
+        compile_descent()
 
     @property
     def bound(self) -> float | None:
@@ -166,7 +169,7 @@ class ExactMapper(Resumable):
         reach = np.zeros(FOUND, dtype=np.int64)
         self.reached = self._least
         count = compiled.descend(tables.arrays, tables.starts, self.top, self.heads, self.bounds, self._cut, self.at,
-                                 self.options.nodes, work, found, reach)
+                                 self.nodes, work, found, reach)
         if count:
             every = self._orders.batches(found[:count], reach[:count])
             space = self.task.space
@@ -195,7 +198,7 @@ class ExactMapper(Resumable):
         first, others = len(tables.chains[0]), len(tables.chains[1]) if len(tables.chains) > 1 else 0
         self.top = 2 if 0 < first * others <= MOST_HEADS else 1
         each = others if self.top == 2 else 1
-        last = min(first, self.listed + max(1, self.options.nodes // each))
+        last = min(first, self.listed + max(1, self.nodes // each))
         most = (last - self.listed) * each
         heads, bounds, at = np.zeros((most, 2), dtype=np.int64), np.zeros(most), np.zeros(
             len(tables.chains) + 3, dtype=np.int64)
@@ -214,7 +217,7 @@ class ExactMapper(Resumable):
 _COMPILED: list[bool] = []
 
 
-def _compile_once() -> None:
+def compile_descent() -> None:
     """Compile the descent (or load it) on a tiny layer, so that no search loses its time to that."""
     if _COMPILED:
         return
