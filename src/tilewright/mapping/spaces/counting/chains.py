@@ -305,6 +305,7 @@ class ChainCounter:
 
     def outer(self) -> dict[int, SlotTable]:
         """Return by slot the tables of ways to go on from the extents outside it, through memories alone."""
+        self._room_for(1 << sum(self.bounds(s)[1] > 1 for s in range(self.cut)))
         start = np.zeros((1, len(self.extents)), dtype=self.kind)
         start[0, -1] = 1
         layers = {0: SlotTable(self.lanes.first, np.zeros(1, dtype=np.int64), start)}

@@ -4,6 +4,7 @@ What is drawn of one dimension does not depend on the others, and the size is li
 chains come to is unbiased, and runs that differ tell its error.
 """
 
+from functools import cached_property
 from itertools import product
 from math import sqrt
 from typing import NamedTuple
@@ -52,9 +53,9 @@ def estimated_size(space: SpaceArrays, patterns: list[Patterns], seed: int = 0) 
             counted[d] = ChainCounter(space, lanes, d).splits()
         except TooLarge:
             drawn.append(d)
-    found = []
+    found, samplers = [], {d: ChainSampler(space, lanes, d) for d in drawn}
     for _ in range(RUNS):
-        splits = {d: ChainSampler(space, lanes, d).splits(rng) for d in drawn}
+        splits = {d: sampler.splits(rng) for d, sampler in samplers.items()}
         tables = SpaceTables(space, patterns, counted | splits)
         nodes = None if tables.empty else tables.nodes()
         found.append(0.0 if nodes is None else float(tables.futures(nodes)[0][0] @ nodes.weights))
@@ -73,28 +74,33 @@ class ChainSampler:
         self.bounds = [count_bounds(space, s, d) for s in range(self.slots)]
         self.equal = [s > 0 and self._equal(s) for s in range(self.slots)]
 
-    def splits(self, rng: Generator) -> Splits:
-        """Return estimates of how often the dimension splits in which way."""
+    @cached_property
+    def _patterns(self) -> list[tuple[tuple[bool, ...], Ints]]:
+        """Sets of slots that loop, one of those with as many chains, and the masks of all of these."""
         able = [((True,) if least > 1 else (False,)) if least > 1 or most < 2 else (False, True)
                 for least, most in self.bounds]
-        patterns: dict[tuple[int, ...], list[tuple[bool, ...]]] = {}
+        found: dict[tuple[int, ...], tuple[tuple[bool, ...], list[int]]] = {}
         for loops in product(*able):
             if any(loops):
-                patterns.setdefault(self._alike(loops), []).append(loops)
-        count = max(LEAST_DRAWS, DRAWS // max(1, len(patterns)))
+                _, masks = found.setdefault(self._alike(loops), (loops, []))
+                masks.append(sum(1 << t for t, s in enumerate(self.memories) if loops[s]))
+        return [(loops, np.array(masks)) for loops, masks in found.values()]
+
+    def splits(self, rng: Generator) -> Splits:
+        """Return estimates of how often the dimension splits in which way."""
+        count = max(LEAST_DRAWS, DRAWS // max(1, len(self._patterns)))
         codes, masks, weights = [], [], []
-        for alike in patterns.values():
-            walk = self._walk(rng, alike[0], count)
+        for loops, alike in self._patterns:
+            walk = self._walk(rng, loops, count)
             good = walk.weights > 0
             known, place = np.unique(walk.codes[good], return_inverse=True)
             found = np.bincount(place, walk.weights[good], len(known)) / count
-            for loops in alike:
-                codes.append(known)
-                weights.append(found)
-                masks.append(np.full(len(known), sum(1 << t for t, s in enumerate(self.memories) if loops[s])))
+            codes.append(np.tile(known, len(alike)))
+            weights.append(np.tile(found, len(alike)))
+            masks.append(np.repeat(alike, len(known)))
         known, place = np.unique(np.concatenate([self.lanes.first[:0], *codes]), return_inverse=True)
         ways = np.zeros((len(known), 1 << len(self.memories)))
-        if patterns:
+        if codes:
             np.add.at(ways, (place, np.concatenate(masks)), np.concatenate(weights))
         return Splits(known, ways)
 
