@@ -281,22 +281,29 @@ def least(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
           cut: Compiled) -> Compiled:
     """Return the least score over all kinds of order, and that kind; none where it cannot be below ``cut``.
 
-    ``matters`` are memories, as bits.
+    ``matters`` are memories, as bits. The kinds stand in the order of numbers whose last digit is that of the last
+    memory: those that only differ where it does not matter are skipped together.
     """
     kinds, ways = tables.rules.picks, len(tables.rules.classes)
     best, which = np.inf, 0
     if total(tables.rules, steps, ahead, sums, 0, factors, NONE) >= cut:
         return best, which
-    for kind in range(len(kinds)):
-        same = False
+    kind = 0
+    while kind < len(kinds):
+        others, skipped = len(kinds), 0
         for m in range(kinds.shape[1]):
-            if kinds[kind, m] > 1 + m * ways and matters >> m & 1 == 0:
-                same = True
-        if same:
+            others //= ways
+            rests = kinds[kind, m] - 1 - m * ways
+            if rests > 0 and matters >> m & 1 == 0:
+                skipped = (ways - rests) * others
+                break
+        if skipped > 0:
+            kind += skipped
             continue
         found = total(tables.rules, steps, ahead, sums, 0, factors, kind)
         if found < best:
             best, which = found, kind
+        kind += 1
     return best, which
 
 
