@@ -67,3 +67,15 @@ def test_agents_of_others_run_for_their_epochs(made, method):
     one, other = (allocate(made.unwrapped.problem, method, epochs=4, seed=1) for _ in range(2))
     assert len(one.curve) == 4
     assert (one.curve == other.curve).all()
+
+
+def test_actions_beyond_their_range_are_those_at_its_ends(made):
+    environment = AllocationEnv(made.unwrapped.problem, continuous=True)
+    for beyond, within in ((-1.5, -1.0), (1.5, 1.0)):
+        told = []
+        for action in (beyond, within):
+            environment.reset()
+            environment.lowest = -1.0
+            told.append((environment.step(np.full(3, action))[1:], environment.actions.tolist()))
+        assert told[0] == told[1]
+        assert told[0][1] == [(environment.axes - 1 if within > 0 else 0 * environment.axes).tolist()]

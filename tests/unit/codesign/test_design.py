@@ -10,7 +10,7 @@ from tilewright.codesign import DesignProblem, Nests, budget_bound, design, read
 from tilewright.codesign.screening import HardwareBoxes, bounds_at, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
-from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator, preset, with_numbers
+from tilewright.hardware import DesignSpace, Memory, NumberRange, find_design_space, load_accelerator, preset, with_numbers
 from tilewright.jobs import Runner
 from tilewright.mapping import Layout, MapSpace
 from tilewright.workload import UniqueOperator, convolution, matmul
@@ -112,6 +112,24 @@ def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(tmp_pa
     assert first == second
     assert searched > 0
     assert again == 0
+
+
+@pytest.mark.parametrize("method", ["auto", "grid"])
+def test_runs_with_other_seeds_share_nothing_that_is_kept(method: str, tmp_path) -> None:
+    from tilewright.store import Results
+
+    whole = problem()  # where memories let nothing pass: jobs begin alike but for their seeds
+    machine = replace(whole.space.accelerator, levels=tuple(
+        replace(level, always=True) if isinstance(level, Memory) else level for level in whole.space.accelerator.levels))
+    asked = replace(whole, space=DesignSpace(machine, whole.space.ranges))
+
+    def run(seed: int, runner: Runner) -> list[tuple[float, list[object]]]:
+        found = design(asked, method, samples=120, seed=seed, runner=runner, proof=0)
+        return [(one.score, [front.nests.steps.tolist() for front in one.fronts or ()]) for one in found.tried]
+
+    with Results(tmp_path / "kept.sqlite", "design") as kept:
+        first, second = (run(seed, Runner(workers=1, keeper=kept)) for seed in (0, 1))
+    assert first != second == run(1, Runner(workers=1))
 
 
 def test_the_number_of_workers_changes_nothing() -> None:
