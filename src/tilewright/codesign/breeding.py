@@ -157,14 +157,19 @@ def _alike(sizes: Mapping[str, int], others: Mapping[str, int]) -> bool:
 
 def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
          seed: tuple[int, ...]) -> dict[str, Any]:
-    """Return the children that are legal, as `taken` reads them, and how many were scored."""
+    """Return the children that are legal, as `taken` reads them, and how many were wanted: each is a sample.
+
+    Those that bounds rule out count as well, though they need no scoring.
+    """
     pooling, machine, near = breeder.pooling, breeder.problem.machine(chosen), breeder.near(chosen, worth[1] > 0)
     prices, hardware = pooling.prices(chosen), HardwareBatch(base=machine)
     found: dict[int, MappingPool] = {}
     for each in wanted:
         nests = breeder.children(each, machine, near, worth, np.random.default_rng((
             *seed, each.layer, *filter(None, [each.kept]))))
-        found[each.layer] = pooling.pool(each.layer, nests, hardware, prices)
+        if len(nests):
+            pool = pooling.pool(each.layer, nests, hardware, prices)
+            found[each.layer] = MappingPool.concatenated([found[each.layer], pool]) if each.layer in found else pool
     return {"layers": {str(layer): [_told(part) for part in pool.parts] for layer, pool in found.items()},
             "samples": sum(each.count for each in wanted)}
 

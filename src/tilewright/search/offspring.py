@@ -51,9 +51,10 @@ class Offspring:
 
     def children(self, machine: Accelerator, near: Accelerator, worth: tuple[float, float],  # noqa: PLR0913, PLR0917
                  parents: MappingBatch, cut: float, count: int, rng: Generator) -> MappingBatch:
-        """Return ``count`` mappings of a machine: children of ``parents``, best first; drawn where there are none.
+        """Return mappings of a machine: children of ``parents``, best first; ``count`` drawn ones where there are none.
 
-        Of a few children the first is taken that no bound keeps from being worth less than ``cut``.
+        ``count`` times a few children are bred, of which the first is taken that no bound keeps from being worth less
+        than ``cut``, if there is one.
 
         Parameters
         ----------
@@ -73,9 +74,9 @@ class Offspring:
         kept = np.zeros((2, *room.shape[1:]), dtype=np.int64)
         given = parents if len(parents) else space.empty(1)
         table = space.table if machine == space.accelerator else space.table_on(machine)
-        kernels.propose(
+        told = kernels.propose(
             table, state, RATES, room, kept, np.zeros(REMEMBERED, dtype=np.uint64),
             given.steps, given.ranks, np.arange(len(given)), len(parents), batch.steps, batch.ranks, (0, count),
-            float(cut), (CANDIDATES, CLIMB), tables, place)
-        space.legalise(batch, state, (0, count))
-        return batch
+            float(cut), (CANDIDATES, CLIMB, 1), tables, place)
+        space.legalise(batch, state, (0, told))
+        return batch if told == count else batch.take(slice(0, told))

@@ -10,7 +10,7 @@ from tilewright.codesign import DesignProblem, Nests, budget_bound, design, read
 from tilewright.codesign.screening import HardwareBoxes, bounds_at, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
-from tilewright.hardware import DesignSpace, Memory, NumberRange, find_design_space, load_accelerator, preset, with_numbers
+from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator, preset, with_numbers
 from tilewright.jobs import Runner
 from tilewright.mapping import Layout, MapSpace
 from tilewright.workload import UniqueOperator, convolution, matmul
@@ -119,8 +119,9 @@ def test_runs_with_other_seeds_share_nothing_that_is_kept(method: str, tmp_path)
     from tilewright.store import Results
 
     whole = problem()  # where memories let nothing pass: jobs begin alike but for their seeds
-    machine = replace(whole.space.accelerator, levels=tuple(
-        replace(level, always=True) if isinstance(level, Memory) else level for level in whole.space.accelerator.levels))
+    machine = whole.space.accelerator
+    machine = replace(machine, levels=tuple(
+        replace(level, always=True) if level in machine.memories else level for level in machine.levels))
     asked = replace(whole, space=DesignSpace(machine, whole.space.ranges))
 
     def run(seed: int, runner: Runner) -> list[tuple[float, list[object]]]:

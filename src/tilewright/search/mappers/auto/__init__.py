@@ -192,7 +192,7 @@ class AutoMapper(Resumable):
             gamma.table(half), gamma.rng[half, island], gamma.rates, gamma.work[half], self.kept[half],
             gamma.seen[island, half], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
             batch.steps, batch.ranks, span, float(gamma.scores[island, -1]),
-            (self.options.candidates, self.options.climb), tables, room[half],
+            (self.options.candidates, self.options.climb, 0), tables, room[half],
         )
 
     def restore(self, state: State) -> None:

@@ -88,14 +88,16 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
     """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
 
     Each is the first of up to ``tries[0]`` candidates that fits, was no child before and whose bound is below
-    ``limit``; if none is, that of the least bound. The population and its ``parents`` are as in `gamma_kernels.breed`;
-    without any, mappings are drawn, and each is changed ``tries[1] - 1`` times, where its bound does not rise. Most
-    have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
+    ``limit``; if none is, that of the least bound, or none at all where ``tries[2]`` is not 0. Return the place after
+    the last one. The population and its ``parents`` are as in `gamma_kernels.breed`; without any, mappings are drawn,
+    and each is changed ``tries[1] - 1`` times, where its bound does not rise. Most have their loops in the order that
+    the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
     """
     e, r = work[EXTENTS], work[RANKS]
     descends = parents == 0 and len(tables.rules.terms) > 0
-    for b in range(span[0], span[1]):
-        least, found = np.inf, False
+    above, b = limit if tries[2] != 0 and parents > 0 else np.inf, span[0]
+    for _ in range(span[0], span[1]):
+        least, found = above, False
         for _ in range(tries[0 if parents > 0 else 1]):
             if found and parents == 0:
                 change(sp, rng, rates, work, kept)
@@ -113,5 +115,7 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
                 break
         if found:
             store(sp, kept[0], kept[1], children, child_ranks, b)
-        else:
+        elif above == np.inf:
             store(sp, e, r, children, child_ranks, b)
+        b += found or above == np.inf
+    return b
