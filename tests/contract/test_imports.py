@@ -32,7 +32,7 @@ SUBROOMS = {"tilewright.codesign.allocation", "tilewright.cost.reference",
 SUBROOMS |= {"tilewright.api.flags", "tilewright.api.fuse_options", "tilewright.api.machine_options",
              "tilewright.api.array_options", "tilewright.api.options",
              "tilewright.api.packing_options", "tilewright.api.recommend_options",
-             "tilewright.api.residency_options", "tilewright.api.schedule_options"}
+             "tilewright.api.residency_options", "tilewright.api.schedule_options", "tilewright.api.training_options"}
 # The algorithms that learn, or descend: the only others that load PyTorch.
 LEARNED = {SOURCE / "search" / f"{name}.py" for name in ("descent", "relaxed")}
 BANNED = {"utils", "util", "core", "common", "helpers", "misc"}

@@ -1,6 +1,5 @@
 """Which configuration of a reconfigurable array each layer wants: exactly, or by a network that learnt it."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from tilewright.api.recommend_options import RecommendOptions
 from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed, texts_of
+from tilewright.api.training_options import RecommenderOptions, read_count
 from tilewright.base import InputError, require_extra
 from tilewright.cost import (
     RECONFIGURABLE_ARRAYS,
@@ -270,50 +270,27 @@ class RecommenderTraining(OnSheet):
         return {**asdict(self), "file": str(self.file)}
 
 
-def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
-    arch: str, file: str | Path, *, samples: int = 2_000_000, sampler: str = "uniform", network: str = "terms",
-    space: str = "realisable", ties: str = "", epochs: int = 20, batch: int = 1024, seed: int = 0,
-    labels: str | Path | None = None, checkpoint: str | Path | None = None, threads: int = 1, device: str = "cpu",
-    labelled: Callable[[int], None] | None = None, progress: "Callable[[Epoch], None] | None" = None,
-    stop: threading.Event | None = None,
-) -> RecommenderTraining:
+@takes(RecommenderOptions, raises=", PyTorch is missing, or a file is of other labels or another training")
+def train_recommender(asked: RecommenderOptions) -> RecommenderTraining:
     """Label products with their best configurations, train a network on nine tenths of them, test it on the last one.
 
-    Parameters
-    ----------
-    ties
-        Which of equally good configurations is the label, as of `recommend`.
-    labels
-        A Parquet file: read where it is there, and of the same labels; written otherwise (extra ``recommend``).
-        Labelling that was stopped goes on.
-    checkpoint
-        Where training is kept after each epoch: it goes on there, to the same network bit for bit.
-    threads
-        The network does not depend on them.
-    device
-        Where AdaptNet and perceptrons learn, as PyTorch names it: ``cuda`` for a GPU.
-    stop
-        Ends training after the present epoch.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is missing, a name or number is wrong, or a file is of other labels or another training.
+    Training that is kept in ``checkpoint`` goes on there, to the same network bit for bit.
     """
     require_extra("learn", TRAIN, "PyTorch")
     from tilewright.learn import TrainingWatch  # noqa: PLC0415  (PyTorch loads late)
 
-    choices, place = Choices(find_array(arch), space, ties=texts_of(ties or TIE_RULE)), ready_place(Path(file))
-    watch = TrainingWatch(progress, stop, None if checkpoint is None else Path(checkpoint), threads=threads,
-                          device=device)
-    check_seed(seed)
-    options = training_options(network, epochs, batch, seed)
+    choices = Choices(find_array(asked.arch), asked.space, ties=texts_of(asked.ties or TIE_RULE))
+    place, kept = ready_place(Path(asked.file)), None if asked.checkpoint is None else Path(asked.checkpoint)
+    watch = TrainingWatch(asked.progress, asked.stop, kept, threads=asked.threads, device=asked.device)
+    check_seed(asked.seed)
+    options = training_options(asked.network, asked.epochs, asked.batch, asked.seed)
     began = time.perf_counter()
     ready_cache()
-    known = _labels(choices, Drawn(sampler, samples, seed), None if labels is None else Path(labels), labelled)
+    known = _labels(choices, Drawn(asked.sampler, read_count(asked.samples), asked.seed),
+                    None if asked.labels is None else Path(asked.labels), asked.labelled)
     learnt, unseen = known.parts
     labelling = time.perf_counter() - began
-    done = train(choices, learnt, network, options, watch)
+    done = train(choices, learnt, asked.network, options, watch)
     training = time.perf_counter() - began - labelling
     told = done.recommender
     fixed = best_fixed(choices, learnt)
@@ -324,7 +301,7 @@ def train_recommender(  # noqa: PLR0913  (keywords of the one entry point)
     more = regrets(choices, unseen, alone.classes)
     beyond = tuple((10.0**power, float((more >= 10.0**power).mean())) for power in np.linspace(-6, 1, 57).tolist())
     return RecommenderTraining(
-        place, choices.array.name, space, network, sampler, len(known.products), len(known.live),
+        place, choices.array.name, asked.space, asked.network, asked.sampler, len(known.products), len(known.live),
         len(choices.configurations), float((known.equals > 1).mean()), labelling, training, done.curve, scores,
         done.calibration_error, told.classifier.size, confusions(choices, unseen, alone.classes, more), beyond)
 

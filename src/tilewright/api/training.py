@@ -1,21 +1,21 @@
 """Train networks: surrogates of the cost model (``mind-mappings``), and models that fuse layers (``dnnfuser``)."""
 
-import os
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.api.flags import takes
 from tilewright.api.inputs import load_accelerator, load_layers, load_network
 from tilewright.api.places import ready_place
-from tilewright.api.tasks import check_seed
+from tilewright.api.tasks import check_seed, cores
+from tilewright.api.training_options import FuserOptions, SurrogateOptions, read_count
 from tilewright.base import InputError, require_extra
-from tilewright.hardware import Accelerator, read_bytes
-from tilewright.mapping import MapSpace, Tiling
+from tilewright.hardware import read_bytes
+from tilewright.mapping import MapSpace
 from tilewright.workload import Operator, unique_operators
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tilewright.search.surrogate import Tested
 
 TEST_LAYERS = 24
-RANDOM_LAYERS = 256
 
 
 @dataclass(frozen=True)
@@ -49,64 +48,33 @@ class TrainedSurrogate:
         return {**asdict(self), "file": str(self.file)}
 
 
-def train_surrogate(  # noqa: PLR0913  (keywords of the one entry point)
-    arch: str | Path | Accelerator,
-    file: str | Path,
-    *,
-    networks: Sequence[str | Path] = (),
-    samples: int = 1_000_000,
-    tiling: Tiling = "imperfect",
-    layers: int = RANDOM_LAYERS,
-    test_archs: Sequence[str | Path | Accelerator] = (),
-    hidden: tuple[int, ...] = (256, 256, 128),
-    epochs: int = 10,
-    seed: int = 0,
-    threads: int | None = None,
-    progress: "Callable[[Epoch], None] | None" = None,
-    stop: threading.Event | None = None,
-) -> TrainedSurrogate:
-    """Train a network on drawn mappings of one machine, test it on other layers and machines, and write it to a file.
-
-    Parameters
-    ----------
-    networks
-        Their distinct convolutions of one kind are the layers; without any, ``layers`` random ones are.
-    samples, tiling
-        Mappings drawn and scored, as many of each layer, and how their tiles may divide.
-    test_archs
-        Machines that it has not seen, to tell how it does there.
-    threads
-        The network does not depend on them.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is missing, a name or number is wrong, layers are of different kinds, or the file cannot be written.
-    """
+@takes(SurrogateOptions, raises=", PyTorch is missing, or layers are of different kinds")
+def train_surrogate(asked: SurrogateOptions) -> TrainedSurrogate:
+    """Train a network on mappings drawn on a machine, test it on other layers and machines, and write it to a file."""
     require_extra("learn", "train-surrogate", "PyTorch")
     from tilewright.learn import TrainingOptions  # noqa: PLC0415  (PyTorch loads late)
     from tilewright.search.surrogate import assess, draw_samples, random_convolutions  # noqa: PLC0415
     from tilewright.search.surrogate import train_surrogate as train  # noqa: PLC0415
 
-    machine, place = load_accelerator(arch), ready_place(Path(file))
-    others = [load_accelerator(other) for other in test_archs]
-    options = TrainingOptions(hidden=hidden, epochs=epochs, seed=seed)
-    threads = threads or len(os.sched_getaffinity(0))
-    rng = np.random.default_rng(seed)
-    operators = _operators(networks) if networks else random_convolutions(_positive("layers", layers), rng)
-    unseen = random_convolutions(TEST_LAYERS, np.random.default_rng((seed, 1)))
+    machine, place = load_accelerator(asked.arch), ready_place(Path(asked.file))
+    others = [load_accelerator(other) for other in asked.test_archs]
+    options = TrainingOptions(hidden=_widths(asked.hidden), epochs=asked.epochs, seed=asked.seed)
+    threads, samples = asked.threads or cores(), read_count(asked.samples)
+    rng = np.random.default_rng(asked.seed)
+    operators = (_operators(asked.networks) if asked.networks
+                 else random_convolutions(_positive("layers", asked.layers), rng))
+    unseen = random_convolutions(TEST_LAYERS, np.random.default_rng((asked.seed, 1)))
     began = time.perf_counter()
-    drawn = draw_samples(operators, machine, _positive("samples", samples), rng, tiling=tiling,
-                         threads=threads)
+    drawn = draw_samples(operators, machine, samples, rng, tiling=asked.tiling, threads=threads)
     drawing = time.perf_counter() - began
-    surrogate, trained = train(drawn, options, threads=threads, progress=progress, stop=stop)
+    surrogate, trained = train(drawn, options, threads=threads, progress=asked.progress, stop=asked.stop)
     training = time.perf_counter() - began - drawing
     try:
         MapSpace(unseen[0], machine)
         surrogate.family.check(MapSpace(unseen[0], machine))
     except InputError:  # layers of another kind than convolutions: nothing unseen is at hand
         unseen = []
-    tests = tuple(assess(surrogate, unseen, each, seed) for each in (machine, *others)) if unseen else ()
+    tests = tuple(assess(surrogate, unseen, each, asked.seed) for each in (machine, *others)) if unseen else ()
     done = TrainedSurrogate(
         place, machine.name, len(operators), len(drawn.features), drawing, training, trained.curve,
         dict(zip(("latency", "energy"), zip(trained.errors, trained.ranks, strict=True), strict=True)), tests)
@@ -130,9 +98,14 @@ def _positive(name: str, value: int) -> int:
     return value
 
 
-TEACHER = "exact"
-MEMORIES = ("16MB", "32MB", "48MB", "64MB")
-"""What DNNFuser was trained with."""
+def _widths(given: str | Sequence[int]) -> tuple[int, ...]:
+    """Return the widths of layers."""
+    if not isinstance(given, str):
+        return tuple(given)
+    parts = given.split(",")
+    if not all(part.isascii() and part.strip().isdecimal() for part in parts):
+        raise InputError("--hidden", "must be widths with commas between them", given, "For example 256,256,128")
+    return tuple(int(part) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -173,71 +146,50 @@ class TrainedFuser:
         return {**asdict(self), "file": str(self.file)}
 
 
-def train_fuser(  # noqa: PLR0913  (keywords of the one entry point)
-    networks: Sequence[str | Path], arch: str | Path | Accelerator, file: str | Path, *,
-    memories: Sequence[str | float] = MEMORIES, test_memories: Sequence[str | float] = (), batch: int = 64,
-    teacher: str = TEACHER, demonstrations: int = 8, kind: str = "transformer", steps: int = 300,
-    begin: str | Path | None = None, seed: int = 0, threads: int | None = None,
-    progress: Callable[[int, float], None] | None = None, stop: threading.Event | None = None,
-) -> TrainedFuser:
-    """Train a model to write micro-batch strategies (DNNFuser), test it, and write it to a file.
-
-    Parameters
-    ----------
-    memories, test_memories
-        Sizes that it is shown, and further ones that it is tested at.
-    teacher, demonstrations
-        The mapper that is imitated, and with how many seeds it searches at each size (``exact`` with one).
-    kind
-        ``transformer`` (for ``dnnfuser``) or ``lstm`` (for ``seq2seq``).
-    begin
-        A model to go on from: fine-tuning.
-    threads
-        The model does not depend on them.
-    stop
-        Ends training after the present step.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is missing, a name or number is wrong, a network does not fit, or the file cannot be written.
-    """
+@takes(FuserOptions, raises=", PyTorch is missing, or a network does not fit")
+def train_fuser(asked: FuserOptions) -> TrainedFuser:
+    """Train a model to write micro-batch strategies (DNNFuser), test it, and write it to a file."""
     require_extra("learn", "train-fuser", "PyTorch")
     from tilewright.fusion import microbatch  # noqa: PLC0415  (PyTorch loads late)
     from tilewright.learn import SequenceOptions  # noqa: PLC0415
 
-    machine, place = load_accelerator(arch), ready_place(Path(file))
-    check_seed(seed)
-    options = SequenceOptions(kind=kind, steps=steps, seed=seed)  # type: ignore[arg-type]
-    first = None if begin is None else microbatch.load_fuser(Path(begin), kind, "train-fuser", "begin")[0]
-    graphs = [load_network(network) for network in networks]
+    machine, place = load_accelerator(asked.arch), ready_place(Path(asked.file))
+    check_seed(asked.seed)
+    options = SequenceOptions(kind=asked.kind, steps=asked.steps, seed=asked.seed)  # type: ignore[arg-type]
+    first = None
+    if asked.begin is not None:
+        first = microbatch.load_fuser(Path(asked.begin), asked.kind, "train-fuser", "begin")[0]
+    graphs = [load_network(network) for network in asked.networks]
+    memories = _sizes(asked.memories)
     if not memories:
         raise InputError("memory", "must be one size or more", None, "For example 16MB,32MB")
     if not graphs:
         raise InputError("networks", "must be one or more", None, "For example vgg16 resnet18")
-    shown, tried = ({(graph.name, size): microbatch.MicroBatchProblem.of(graph, machine, batch, size)
-                     for graph in graphs for size in (_bytes(given) for given in sizes)}
-                    for sizes in (memories, (*memories, *test_memories)))
+    shown, tried = ({(graph.name, size): microbatch.MicroBatchProblem.of(graph, machine, asked.batch, size)
+                     for graph in graphs for size in sizes}
+                    for sizes in (memories, (*memories, *_sizes(asked.test_memories))))
     began, losses = time.perf_counter(), list[float]()
-    found = microbatch.demonstrations(
-        list(shown.values()), teacher, 1 if teacher == "exact" else _positive("demonstrations", demonstrations), seed)
+    seeds = 1 if asked.teacher == "exact" else _positive("demonstrations", asked.demonstrations)
+    found = microbatch.demonstrations(list(shown.values()), asked.teacher, seeds, asked.seed)
     showing = time.perf_counter() - began
 
     def going(step: int, loss: float) -> bool:
         losses.append(loss)
-        if progress is not None:
-            progress(step, loss)
-        return stop is None or not stop.is_set()
+        if asked.progress is not None:
+            asked.progress(step, loss)
+        return asked.stop is None or not asked.stop.is_set()
 
-    model = microbatch.train_fuser(found, options, first, threads or len(os.sched_getaffinity(0)), going)
+    model = microbatch.train_fuser(found, options, first, asked.threads or cores(), going)
     training = time.perf_counter() - began - showing
     tests = tuple(FuserTest(name, size, (name, size) in shown, *microbatch.speedups(model, problem))
                   for (name, size), problem in tried.items())
-    done = TrainedFuser(place, machine.name, tuple(graph.name for graph in graphs), teacher, len(found), showing,
+    done = TrainedFuser(place, machine.name, tuple(graph.name for graph in graphs), asked.teacher, len(found), showing,
                         training, tuple(losses), tests)
     model.save(place, {name: value for name, value in done.plain.items() if name not in ("file", "losses")})
     return done
 
 
-def _bytes(given: str | float) -> float:
-    return read_bytes(given, "memory") if isinstance(given, str) else float(given)
+def _sizes(given: str | Sequence[str | float]) -> list[float]:
+    """Return sizes in bytes, given as numbers, as texts, or in one text with commas."""
+    parts = [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+    return [read_bytes(part.strip(), "memory") if isinstance(part, str) else float(part) for part in parts]

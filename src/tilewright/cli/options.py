@@ -38,14 +38,15 @@ def verb(options: type, leave: str = "") -> Callable[[Verb], Verb]:
     Parameters
     ----------
     leave
-        Fields whose flags it does not have, with spaces between.
+        Fields whose flags it does not have, with spaces between. What is ``usual`` of a field, by its metadata, is a
+        default on the command line alone.
     """
     known = {one.name: one for one in fields(options)
              if "flags" in one.metadata and one.name not in leave.split()}
 
     def decorate(function: Verb) -> Verb:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        made = [_parameter(flag, None if place and one.default is MISSING else one.default)
+        made = [_parameter(flag, None if place and one.default is MISSING else one.metadata.get("usual", one.default))
                 for one in known.values() for place, flag in enumerate(one.metadata["flags"])]
         order = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*made, *own)]
 
