@@ -361,7 +361,8 @@ def select_layers(graph: Graph, pattern: str | None) -> Graph:
     if pattern is None:
         return graph
     chosen = {node.name for node in graph.mac_nodes if fnmatchcase(node.name, pattern)}
-    kept = tuple(_alone(node, chosen) for node in graph.mac_nodes if node.name in chosen)
+    kept = tuple(replace(node, inputs=tuple(name for name in node.inputs if name in chosen))
+                 for node in graph.mac_nodes if node.name in chosen)
     if not kept:
         names = [node.name for node in graph.mac_nodes]
         raise InputError("layers", f"must match at least one layer of {graph.name}", pattern,
@@ -397,10 +398,6 @@ def check_sizes(name: str, operator: Operator) -> None:
     if operator.macs > most:
         raise InputError(f"{name}.macs", f"must be at most {most:,}, as counts are exact up to 2^53", operator.macs,
                          "Split the layer")
-
-
-def _alone(node: MacNode, chosen: set[str]) -> MacNode:
-    return replace(node, inputs=tuple(name for name in node.inputs if name in chosen))
 
 
 def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) -> dict[str, int]:

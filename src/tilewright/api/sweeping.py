@@ -109,9 +109,10 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     with study_runner(asked, "sweep") as runner, interruptible(runner.stop):
         found, samples = sweep_machines(problem, chosen, budget.samples, asked.seed, runner)
         stopped = runner.stop.is_set()
-    sided = [SidedMachine(texts, replace(one.machine, name=_name(machine, texts)), one.figures.latency_cycles,
-                          one.figures.energy_pj, one.score, unmapped=one.unmapped)
-             for texts, one in zip(values, found, strict=False)]
+    names = [f"{machine.name}:{','.join(f'{name}={value}' for name, value in texts.items())}" for texts in values]
+    sided = [SidedMachine(texts, replace(one.machine, name=name), one.figures.latency_cycles, one.figures.energy_pj,
+                          one.score, unmapped=one.unmapped)
+             for texts, name, one in zip(values, names, found, strict=False)]
     command = command_line("sweep", SweepOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "vary": _texts(asked.vary),
         "budget": budget_text(budget), "front": metrics})
@@ -209,10 +210,6 @@ def _of_arrays(machine: Accelerator, numbers: Mapping[Number, float]) -> dict[Nu
                 x, y = (sides.get(side, float(level.shape[at])) for at, side in enumerate(("x", "y")))
                 found[level.name, "instances"] = x * y
     return found
-
-
-def _name(machine: Accelerator, texts: Mapping[str, str]) -> str:
-    return f"{machine.name}:{','.join(f'{name}={value}' for name, value in texts.items())}"
 
 
 def _texts(vary: str | Iterable[str]) -> tuple[str, ...]:

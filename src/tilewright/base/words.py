@@ -1,7 +1,7 @@
 """Words: values that people type, names that are free, hashes that tell things apart, text in notebooks."""
 
 import hashlib
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from html import escape
 
 
@@ -34,6 +34,16 @@ def free_name(wanted: str, taken: Container[str], mark: str = "_") -> str:
         number += 1
         name = f"{wanted}{mark}{number}"
     return name
+
+
+def sizes_text(sizes: Iterable[tuple[str, int]]) -> str:
+    """Return the sizes above one in a line, for example ``K64 C64 P56 Q56 R3 S3``; empty where none is."""
+    return " ".join(f"{name}{size}" for name, size in sizes if size > 1)
+
+
+def together(names: Sequence[str]) -> str:
+    """Return names as in a sentence: ``latency, energy and power``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def digest(thing: object) -> str:

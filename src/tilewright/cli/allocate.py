@@ -1,13 +1,9 @@
 """``tilewright allocate``: which tensor stays on which scratchpad."""
 
-import threading
-
-import typer
-
 import tilewright.api
 from tilewright.api.residency_options import ResidencyOptions
-from tilewright.cli.compare import deliver, tell_stopped
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+from tilewright.cli.compare import conducted, deliver, end_early
+from tilewright.cli.options import Asked, Json, Page, ready, verb
 
 
 @verb(ResidencyOptions)
@@ -17,15 +13,9 @@ def allocate(asked: Asked, report: Page = None, json: Json = None) -> None:
     What is loaded, stored and moved is counted; the plan is checked word by word before it is shown. Ctrl-C keeps the
     best plan with its gap (exit code 130).
     """
-    from tilewright.report import SearchBar
-
     ready(report, json)
-    stop = threading.Event()
-    with SearchBar("s") as bar:
-        plan = tilewright.api.allocate(**asked, told=bar.update, stop=stop)
+    plan = conducted(tilewright.api.allocate, asked, "s")
     faults = plan.verify()
     assert not faults, faults
     deliver("plan", plan.sheet, plan.plain, (report, json, asked["out"]))
-    if plan.interrupted:
-        tell_stopped(". ", asked["out"])
-        raise typer.Exit(INTERRUPTED)
+    end_early(plan, asked["out"])

@@ -65,20 +65,28 @@ def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[
     tables
         Returns those that go into the folder besides the ones of the page.
     """
-    from tilewright.report import SearchBar
-
     report, stop = tilewright.report, threading.Event()
     ready(*files[:2])
-    if "out" in asked:
-        with SearchBar() as bar:
-            found = search(**asked, told=bar.update, stop=stop)
-    else:
-        found = search(**asked)
+    found = conducted(search, asked, stop=stop) if "out" in asked else search(**asked)
     if told := says(found):
         sheet = getattr(report, f"{shown}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
         deliver(name, sheet, getattr(report, f"{shown}_tree")(found, told), files, tables(found))
     if stop.is_set():
         tell_stopped(". " if told else "; nothing is complete. ", files[2])
+        raise typer.Exit(INTERRUPTED)
+
+
+def conducted(search: Callable[..., Any], asked: Asked, unit: str = "searches",
+              stop: threading.Event | None = None) -> Any:
+    """Return what comes of a search that can be stopped, with a bar of so many of a ``unit``."""
+    with tilewright.report.SearchBar(unit) as bar:
+        return search(**asked, told=bar.update, stop=stop or threading.Event())
+
+
+def end_early(found: Any, out: Path | None) -> None:
+    """End with the exit code of what Ctrl-C ended, and say how it goes on, where that is so of what was found."""
+    if found.interrupted:
+        tell_stopped(". ", out)
         raise typer.Exit(INTERRUPTED)
 
 

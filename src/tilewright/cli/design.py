@@ -1,6 +1,5 @@
 """``tilewright design``: the machine and the mappings together."""
 
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +8,8 @@ import typer
 import tilewright.api
 from tilewright.api.machine_options import DesignOptions
 from tilewright.base import InputError
-from tilewright.cli.compare import deliver, tell_stopped
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+from tilewright.cli.compare import conducted, deliver, end_early
+from tilewright.cli.options import Asked, Json, Page, ready, verb
 
 Write = Annotated[Path | None, typer.Option(
     "--write", metavar="FILE.yaml", show_default=False, help="Write the machine, which every verb takes as --arch; "
@@ -30,9 +29,6 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
     The figures count memories and multiply-accumulate units: not networks on chip, clocks or control logic. Ctrl-C
     keeps what was found (exit code 130), as does SIGTERM (143). Exit code 1: nothing within the limits was found.
     """
-    from tilewright.report import SearchBar
-
-    stop = threading.Event()
     ready(report, json)
     several = asked["per_layer"] or asked["deployment"] == "pipelined"
     if write is not None and several and write.suffix in (".yaml", ".yml"):
@@ -41,8 +37,7 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
     ready(write and (write / "machine.yaml" if several else write), None)
     if mappings is not None and write is None:
         raise InputError("--write-mappings", "must come with --write FILE.yaml")
-    with SearchBar("samples") as bar:
-        found = tilewright.api.design(**asked, told=bar.update, stop=stop)
+    found = conducted(tilewright.api.design, asked, "samples")
     if write is not None and found.found:
         found.write(write, mappings)
     deliver("design", found.sheet, found.plain, (report, json, asked["out"]))
@@ -51,7 +46,5 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
             typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
         if run.library.warning:
             typer.echo(run.library.warning, err=True)
-    if found.interrupted:
-        tell_stopped(". ", asked["out"])
-        raise typer.Exit(INTERRUPTED)
+    end_early(found, asked["out"])
     raise typer.Exit(int(not found.found))

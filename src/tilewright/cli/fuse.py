@@ -1,6 +1,5 @@
 """``tilewright fuse``: which operators run together."""
 
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 import tilewright.api
 from tilewright.api.fuse_options import FuseOptions
-from tilewright.cli.compare import deliver
+from tilewright.cli.compare import conducted, deliver
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
 
 Save = Annotated[Path | None, typer.Option(
@@ -22,13 +21,9 @@ def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None
     Beside the plan stand the best one that fuses nothing, and what no plan can beat. Ctrl-C keeps the best plan of
     micro-batches or trees so far (exit code 130).
     """
-    from tilewright.report import SearchBar
-
     planned = (tilewright.api.MicroBatchRun, tilewright.api.FusedAttention, tilewright.api.TreeRun)
     ready(report, json)
-    stop = threading.Event()
-    with SearchBar("plans") as bar:
-        run = tilewright.api.fuse(**asked, told=bar.update, stop=stop)
+    run = conducted(tilewright.api.fuse, asked, "plans")
     deliver("fuse", run.sheet, run.plain, (report, json, None))
     if save is not None and isinstance(run, planned):
         typer.echo(f"Plan {run.write_plan(save)}", err=True)

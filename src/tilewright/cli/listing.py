@@ -8,7 +8,7 @@ import typer
 import tilewright.api
 import tilewright.report
 import tilewright.store
-from tilewright.base import InputError, Registry
+from tilewright.base import InputError, Registry, sizes_text
 from tilewright.cli.options import StorePlace, console, say
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def _library(store: str | None) -> Listing:
 
 def _shape(one: "Entry") -> str:
     try:
-        return " ".join(f"{name}{size}" for name, size in one.sizes.items() if size > 1)
+        return sizes_text(one.sizes.items())
     except (ValueError, TypeError):
         return "(damaged)"
 

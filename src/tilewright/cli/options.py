@@ -92,7 +92,8 @@ def _typer(flag: Flag, default: Any = None) -> Any:
 def _read(flag: Flag, given: Any) -> Any:
     """Return what Python takes for what typer gives."""
     readers: dict[str, Callable[[Any, str], Any]] = {
-        "sizes": sizes, "shares": shares, "values": values, "names": _names, "kilobytes": _kilobytes}
+        "sizes": sizes, "shares": shares, "values": values, "kilobytes": _kilobytes,
+        "names": lambda text, _: [name.strip() for name in text.split(",")] if text else None}
     return given if flag.kind not in readers or given is None else readers[flag.kind](given, flag.names[0])
 
 
@@ -140,10 +141,6 @@ def shares(given: Iterable[str] | None, option: str = "--density") -> dict[str, 
 def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | float | bool]:
     """Read ``NAME=VALUE`` texts; values become integers, numbers, true and false where they look like them."""
     return {name: value_of(text) for name, text in _pairs(given, option)}
-
-
-def _names(given: str, option: str) -> list[str] | None:
-    return [name.strip() for name in given.split(",")] if given else None
 
 
 def _kilobytes(given: str, option: str) -> list[int]:

@@ -1,6 +1,5 @@
 """``tilewright schedule``: many networks on many accelerators."""
 
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,8 @@ import tilewright.api
 import tilewright.report
 from tilewright.api.schedule_options import ScheduleOptions
 from tilewright.base import InputError
-from tilewright.cli.compare import deliver, tell_stopped
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, verb
+from tilewright.cli.compare import conducted, deliver, end_early
+from tilewright.cli.options import Asked, Json, Page, console, ready, verb
 
 Explain = Annotated[int | None, typer.Option(
     "--explain", metavar="JOB", show_default=False,
@@ -26,8 +25,6 @@ def schedule(asked: Asked, explain: Explain = None, report: Page = None, json: J
     shared. Ctrl-C keeps what was found (exit code 130), as does SIGTERM (143). With a schedule in JSON, show it again,
     or with --explain one of its jobs.
     """
-    from tilewright.report import SearchBar
-
     given: list[str] = list(asked["networks"] or ())
     asked["networks"] = given
     kept = [one for one in given if one.endswith(".json") and Path(one).is_file()]
@@ -42,12 +39,8 @@ def schedule(asked: Asked, explain: Explain = None, report: Page = None, json: J
             return
         deliver("schedule", plan.sheet, plan.plain, (report, json, None))
         return
-    stop = threading.Event()
-    with SearchBar("plans") as bar:
-        plan = tilewright.api.schedule(**asked, told=bar.update, stop=stop)
+    plan = conducted(tilewright.api.schedule, asked, "plans")
     deliver("schedule", plan.sheet, plan.plain, (report, json, asked["out"]))
     if plan.place:
         typer.echo(f"Stored as schedule {plan.place}", err=True)
-    if plan.interrupted:
-        tell_stopped(". ", asked["out"])
-        raise typer.Exit(INTERRUPTED)
+    end_early(plan, asked["out"])

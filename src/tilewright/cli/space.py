@@ -9,7 +9,7 @@ import typer
 import tilewright.api
 import tilewright.mapping
 from tilewright.api.options import MapSpaceOptions
-from tilewright.base import InputError
+from tilewright.base import InputError, sizes_text
 from tilewright.cli.options import Asked, FootprintOption, Json, console, say, tell_lost, verb, write_json, write_text
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoic
     from tilewright.report import print_listing
 
     operator, accelerator = space.operator, space.accelerator
-    shape = " ".join(f"{name}{size}" for name, size in operator.dimensions if size > 1) or "scalar"
+    shape = sizes_text(operator.dimensions) or "scalar"
     say(screen, f"{operator.name} on {accelerator.name}: {shape}\n")
     rows = [(one.tiling, "none" if one.conflict else str(one.size), *_fitting(one)) for one in figures]
     print_listing(("Tiling", "Mappings", "Fit the memories", "Share"), rows, (1, 2, 3), screen)

@@ -1,13 +1,11 @@
 """``tilewright sweep``: machines side by side."""
 
-import threading
-
 import typer
 
 import tilewright.api
 from tilewright.api.machine_options import SweepOptions
-from tilewright.cli.compare import deliver, tell_stopped
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+from tilewright.cli.compare import conducted, deliver, end_early
+from tilewright.cli.options import Asked, Json, Page, ready, verb
 
 
 @verb(SweepOptions)
@@ -17,14 +15,8 @@ def sweep(asked: Asked, report: Page = None, json: Json = None) -> None:
     Ends with a table of the front and the best machines, with --report a page with a heat map, with --json all of
     them. Ctrl-C keeps what was found (exit code 130). Exit code 1: no machine runs all layers.
     """
-    from tilewright.report import SearchBar
-
-    stop = threading.Event()
     ready(report, json)
-    with SearchBar("samples") as bar:
-        found = tilewright.api.sweep(**asked, told=bar.update, stop=stop)
+    found = conducted(tilewright.api.sweep, asked, "samples")
     deliver("sweep", found.sheet, found.plain, (report, json, asked["out"]))
-    if found.interrupted:
-        tell_stopped(". ", asked["out"])
-        raise typer.Exit(INTERRUPTED)
+    end_early(found, asked["out"])
     raise typer.Exit(int(all(one.unmapped for one in found.machines)))

@@ -316,8 +316,10 @@ def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> i
             constants += 1
             continue
         wanted = proto.name or (proto.output[0] if proto.output else "") or f"{proto.op_type}_{index}"
+        # What bodies of control flow read; among it are names of the graph around them.
+        captured = tuple(name for node in _within(proto) for name in node.input)
         view = NodeView(scene, proto.op_type, scene.free_name(wanted), tuple(proto.input), tuple(proto.output),
-                        _Attributes(proto), tuple(_captured(proto)))
+                        _Attributes(proto), captured)
         often = times.get(proto.output[0], 1) if proto.output else 1
         scene.add([_times(node, often) for node in _nodes(view, proto)], view, seen(view) if often == 1 else None)
     return constants
@@ -359,11 +361,6 @@ def _within(proto: "NodeProto") -> "list[NodeProto]":
     """Nodes in the bodies of a control-flow node, and in bodies within those."""
     bodies = [a.g for a in proto.attribute if a.HasField("g")] + [g for a in proto.attribute for g in a.graphs]
     return [inner for body in bodies for node in body.node for inner in (node, *_within(node))]
-
-
-def _captured(proto: "NodeProto") -> list[str]:
-    """Names that the bodies of a control-flow node read, among them those of the graph around it."""
-    return [name for node in _within(proto) for name in node.input]
 
 
 def _lost_within(proto: "NodeProto") -> str:

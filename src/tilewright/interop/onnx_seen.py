@@ -49,10 +49,6 @@ def _padded(node: NodeView) -> Seen | None:
     return views.padded(node, pads[:rank]) if plain and pads is not None and len(pads) == 2 * rank else None
 
 
-def _softmax(node: NodeView) -> Seen:
-    return views.rows(node, [node.integer("axis", -1)])
-
-
 def _normed(node: NodeView) -> Seen:
     rank = len(node.shape(0))
     return views.rows(node, range(node.integer("axis", -1) % rank, rank))
@@ -74,7 +70,7 @@ def _pooled(node: NodeView) -> Seen | None:
 _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
     **dict.fromkeys(EACH_WORD, views.broadcast),
     **dict.fromkeys(VIEWS, views.kept),
-    **dict.fromkeys(("Softmax", "LogSoftmax"), _softmax),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), lambda node: views.rows(node, [node.integer("axis", -1)])),
     **dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"), _normed),
     **dict.fromkeys(("InstanceNormalization", "GroupNormalization"),
                     lambda node: views.rows(node, range(1, len(node.shape(0))))),

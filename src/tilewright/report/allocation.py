@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.base import Plot, Table, Value
+from tilewright.base import Plot, Table, Value, sizes_text
 from tilewright.codesign.allocation import AllocatedLayer, AllocationResult
-from tilewright.report.design import LEFT_OUT, LIMITED, layer_bars
+from tilewright.report.design import LEFT_OUT, falling, layer_bars, limited_rows, machine_parts
 from tilewright.report.fronts import LEGEND
 from tilewright.report.quantities import engineering, finite, measured, percent, seconds_of
 from tilewright.report.search_plots import log_axis, shown_goal
@@ -76,17 +76,14 @@ def _figures(found: AllocationResult) -> Table:
     energy = sum(layer.runs * layer.cost.energy_pj for layer in found.layers)
     rows.append(("Energy", engineering(energy * 1e-12, "J"), "", ""))
     limits = dict(zip(problem.budget.measures, problem.budget.limits, strict=True))
-    for name, (head, show) in LIMITED.items():
-        most = limits.get(name)
-        limited = ("", "") if most is None else (show(most), percent(1 - taken[name] / most))
-        rows.append(("Bytes of one buffer" if name == "bytes" else head, show(taken[name]), *limited))
+    rows += limited_rows(taken, limits, {"bytes": "Bytes of one buffer"})
     return Table("figures", "What it takes", ("", "Found", "Limit", "Left"), tuple(rows))
 
 
 def _layers(found: AllocationResult) -> Table:
     stages = found.problem.table.stages
     total = sum(layer.runs * layer.cost.latency_cycles for layer in found.layers)
-    rows = tuple((layer.name, layer.runs, _shape(layer), stages.styles[layer.place[0]],
+    rows = tuple((layer.name, layer.runs, sizes_text(layer.operator.dimensions), stages.styles[layer.place[0]],
                   stages.elements[layer.place[1]], stages.buffers[layer.place[2]],
                   engineering(layer.runs * layer.cost.latency_cycles),
                   percent(layer.runs * layer.cost.latency_cycles / total),
@@ -95,10 +92,6 @@ def _layers(found: AllocationResult) -> Table:
     return Table("layers", "Layers, each figure of all its runs", (
         "Layer", "Runs", "Shape", "Style", "Elements", "Buffer (B)", "Latency (cycles)", "Share", "Energy",
         "Area (um2)", "Utilisation"), rows)
-
-
-def _shape(layer: AllocatedLayer) -> str:
-    return " ".join(f"{name}{size}" for name, size in layer.operator.sizes.items() if size > 1)
 
 
 def _closest(found: AllocationResult) -> Table:
@@ -117,10 +110,7 @@ def _areas(layers: Sequence[AllocatedLayer]) -> Plot:
     """Return the area of each layer's machine as bars, by part."""
     parts: dict[str, list[float]] = {}
     for layer in layers:
-        machine = layer.machine
-        own = {memory.name: machine.instances(memory.name) * memory.area_um2 for memory in machine.memories}
-        own[machine.compute.name] = machine.compute_instances * machine.compute.area_um2
-        for name, area in own.items():
+        for name, _, area in machine_parts(layer.machine):
             parts.setdefault(name, []).append(area / 1e6)
     shown = {name: areas for name, areas in parts.items() if max(areas) > 0}
     return layer_bars("areas", "Area by layer", [layer.name for layer in layers], shown, "mm2", LEFT_OUT)
@@ -146,11 +136,7 @@ def _convergence(found: AllocationResult, told: Told, improved: "np.ndarray[Any,
     scale = _SCALES.get(found.problem.objective, 1.0)
     x = [*(int(at) + 1 for at in improved), len(found.curve)]
     y = [*(float(found.curve[at]) * scale for at in improved), found.value * scale]
-    data: list[dict[str, Any]] = [{"type": "scatter", "mode": "lines", "name": "best so far", "x": x, "y": y,
-                                   "line": {"color": "@curve-0", "width": 2.2, "shape": "hv"}}]
-    if told["bound"]:
-        data.append({"type": "scatter", "mode": "lines", "name": "proven least", "x": [x[0], x[-1]],
-                     "y": [told["bound"] * scale] * 2, "line": {"color": "@strong", "dash": "dash"}})
+    data = falling(("best so far", x, y), ("proven least", told["bound"] * scale))
     return Plot("convergence", "Best allocation so far", data, {
         "xaxis": {"title": {"text": "Allocations"}},
         "yaxis": log_axis(f"{_goal(found)} ({_UNITS[found.problem.objective]})", [

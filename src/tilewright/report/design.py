@@ -110,7 +110,8 @@ def machines_sheet(found: Sequence[Designed], runs: Sequence[RunRecord], network
              f"{samples:,} samples (mappings of a layer) in {engineering(seconds, 's')}.", LEFT_OUT)
     rows = tuple((one.problem.layers[0].name, f"{one.problem.weights[0]:g}", *_told(one)) for one in found)
     names, layers = ", ".join(name for name, _ in networks), [one.problem.layers[0].name for one in found]
-    parts = [{name: area / 1e6 for name, _, area in _parts(one) if area > 0} for one in found if isfinite(score)]
+    parts = [{name: area / 1e6 for name, _, area in machine_parts(one.machine) if area > 0}
+             for one in found if isfinite(score)]
     areas = {name: [own.get(name, 0.0) for own in parts] for name in dict.fromkeys(chain(*parts))}
     plots = (layer_bars("areas", "Area by layer", layers, areas, "mm2", LEFT_OUT),) if areas else ()
     return Sheet(f"A machine for every layer of {names}, from {found[0].problem.space.accelerator.name}",
@@ -152,9 +153,8 @@ def machines_tree(found: Sequence[Designed], runs: Sequence[RunRecord], networks
                 for one in found for layer in [own.get(one.problem.layers[0].name.rpartition("/")[2])]}}
 
 
-def _parts(found: Designed) -> Iterator[tuple[str, int, float]]:
-    """Yield every part of the machine that takes area: its name, how many there are, and their area."""
-    machine = found.machine
+def machine_parts(machine: Accelerator) -> Iterator[tuple[str, int, float]]:
+    """Yield every part of a machine that takes area: its name, how many there are, and their area."""
     for memory in machine.memories:
         count = machine.instances(memory.name)
         yield memory.name, count, count * memory.area_um2
@@ -176,7 +176,7 @@ def _size(machine: Accelerator, name: str) -> str:
 
 def _machine(found: Designed) -> Table:
     machine, ranges = found.machine, found.problem.space.ranges
-    areas = {name: area for name, _, area in _parts(found)}
+    areas = {name: area for name, _, area in machine_parts(found.machine)}
     total = machine.area_um2
     rows: list[tuple[Value, ...]] = []
     for name in [*(level.name for level in machine.levels), machine.compute.name]:
@@ -191,6 +191,14 @@ def _machine(found: Designed) -> Table:
                  ("Level", "Instances", "Size", "Varied (from, to)", "Area (um2)", "Share"), tuple(rows))
 
 
+def limited_rows(taken: Mapping[str, float], limits: Mapping[str, float],
+                 heads: Mapping[str, str] | None = None) -> Iterator[tuple[Value, ...]]:
+    """Yield what is taken of each figure that may be limited, its limit, and the share that is left of that."""
+    for name, (head, show) in LIMITED.items():
+        limited = (show(limits[name]), percent(1 - taken[name] / limits[name])) if name in limits else ("", "")
+        yield (heads or {}).get(name, head), show(taken[name]), *limited
+
+
 def _figures(found: Designed) -> Table:
     problem, figures, clock = found.problem, found.figures, found.machine.frequency_mhz
     taken = {name: float(value) for name, value in figures_of(found.machine, found.machine.numbers | {
@@ -200,10 +208,8 @@ def _figures(found: Designed) -> Table:
         ("Latency", f"{engineering(cycles)} cycles = {engineering(seconds_of(cycles, clock), 's')}", "", ""),
         ("Energy", measured(figures.energy_pj, "pJ"), "", ""),
         ("EDP", measured(figures.latency_cycles * figures.energy_pj, "pJ x cycles"), "", "")]
-    for name, (head, show) in LIMITED.items():
-        most = problem.budget.most(name)
-        limited = (show(most), percent(1 - taken[name] / most)) if isfinite(most) else ("", "")
-        rows.append((head, show(taken[name]), *limited))
+    limits = {name: most for name in LIMITED if isfinite(most := problem.budget.most(name))}
+    rows += limited_rows(taken, limits)
     return Table("figures", "What it takes", ("", "Found", "Limit", "Left"), tuple(rows))
 
 
@@ -273,20 +279,26 @@ def _convergence(found: Designed) -> Plot:
     unit, scale = _unit(found.problem.objective)
     x = [*(step.samples for step in found.history), max(found.samples, found.history[-1].samples)]
     y = [*(step.score * scale for step in found.history), found.score * scale]
-    data: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "lines", "name": "best score", "x": x, "y": y,
-         "line": {"color": "@curve-0", "width": 2.2, "shape": "hv"}}]
-    if found.bound > 0:
-        data.append({"type": "scatter", "mode": "lines", "name": "bound: nothing can be below", "x": [x[0], x[-1]],
-                     "y": [found.bound * scale] * 2, "line": {"color": "@strong", "dash": "dash"}})
+    data = falling(("best score", x, y), ("bound: nothing can be below", found.bound * scale))
     return Plot("convergence", "Best score over samples", data, {
         "xaxis": log_axis("Samples", x), "yaxis": log_axis(f"{_goal(found)} ({unit})", [
             value for trace in data for value in trace["y"]]), "legend": LEGEND, "hovermode": "closest"},
         "The bound holds for every machine within the limits and all its mappings, as far as it was proved.")
 
 
+def falling(best: tuple[str, Sequence[float], Sequence[float]], least: tuple[str, float]) -> list[dict[str, Any]]:
+    """Return the lines of the best so far and of what nothing is below, if that is known; each with its name."""
+    name, x, y = best
+    data: list[dict[str, Any]] = [{"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y,
+                                   "line": {"color": "@curve-0", "width": 2.2, "shape": "hv"}}]
+    if least[1] > 0:
+        data.append({"type": "scatter", "mode": "lines", "name": least[0], "x": [x[0], x[-1]], "y": [least[1]] * 2,
+                     "line": {"color": "@strong", "dash": "dash"}})
+    return data
+
+
 def _areas(found: Designed) -> Plot:
-    parts = [(name, area) for name, _, area in _parts(found) if area > 0]
+    parts = [(name, area) for name, _, area in machine_parts(found.machine) if area > 0]
     data = [{"type": "bar", "orientation": "h", "name": name, "x": [area / 1e6], "y": ["area"],
              "marker": {"color": f"@curve-{at % 8}"}, "hovertemplate": f"{name}: %{{x:.4g}} mm2<extra></extra>"}
             for at, (name, area) in enumerate(parts)]
@@ -333,7 +345,7 @@ def design_tree(found: Designed, runs: Sequence[RunRecord], networks: Networks, 
         "bound": found.bound, "gap": found.gap, "says": _verdict(found), "left_out": LEFT_OUT,
         "machine": None if found.best is None else _plain(found, found.best) | {
             "definition": runs[0].accelerator.definition if runs else "",
-            "areas_um2": {name: area for name, _, area in _parts(found)}},
+            "areas_um2": {name: area for name, _, area in machine_parts(found.machine)}},
         "history": [vars(step) for step in found.history],
         "front": {"metrics": list(front), "points": [_plain(found, one) | {"values": _values(found, one, front)}
                                                      for one in (found.front(front) if front else ())]},

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.base import Plot, Table, Value
+from tilewright.base import Plot, Table, Value, sizes_text
 from tilewright.codesign import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion
 from tilewright.hardware import axis_texts, flexibility_overhead
 from tilewright.mapping import EstimatedCount, Flexion
@@ -85,17 +85,14 @@ def _spaces_table(found: Mapping[str, Flexion | AverageFlexion], title: str, sev
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (axes if len(axes) > 1 else f"{axes} {NAMES[axes]}", *(_count(getattr(one, name)) for name in SPACES),
          _share(one.hardware), _share(one.workload)) for axes, one in found.items())
+    estimated = any(not getattr(one, name).exact for one in found.values() for name in SPACES)
     return Table("spaces", title, ("Axis", *_SYMBOLS, "H-F = A/C", "W-F = A^w/W"), rows, (
         "C: any machine of this class, A: this one, W: the workload, C^w and A^w: what of C and A it can use. Tiles of "
         "a workload are those of its divisors.",
         *(("H-F and W-F are means of those of each layer, not ratios of the mean sizes beside them.",)
           if several else ()),
-        "Counts are exact but for those with their standard error (±)." if _estimated(found) else
+        "Counts are exact but for those with their standard error (±)." if estimated else
         "All counts are exact."))
-
-
-def _estimated(found: Mapping[str, Flexion | AverageFlexion]) -> bool:
-    return any(not getattr(one, name).exact for one in found.values() for name in SPACES)
 
 
 def _count(count: EstimatedCount) -> str:
@@ -118,7 +115,7 @@ def _share(value: float) -> str:
 
 
 def _shape(layer: LayerFlexion) -> str:
-    return " ".join(f"{name}{size}" for name, size in layer.operator.dimensions if size > 1) or "scalar"
+    return sizes_text(layer.operator.dimensions) or "scalar"
 
 
 def _heading(layer: LayerFlexion) -> str:

@@ -54,7 +54,7 @@ def layer_front_figure(layer: LayerRecord) -> Figure:
     front = layer.front
     if front is None or not front.points:
         return {"data": [], "layout": {}}
-    scales = [_scale(unit) for unit in front.units]
+    scales = [PICOJOULE if unit in JOULES else 1.0 for unit in front.units]
     points = [(point.values[0] * scales[0], point.values[1] * scales[1]) for point in front.points]
     data = [{**_trace(layer, points), "name": "front", "showlegend": False,
              "line": {"color": "@curve-0", "width": 2, "shape": "hv"}, "marker": {"color": "@curve-0", "size": 7}}]
@@ -91,11 +91,6 @@ def _best(layer: LayerRecord, front: FrontRecord) -> tuple[float, float] | None:
     return None if first is None or second is None else (first, second)
 
 
-def together(names: Sequence[str]) -> str:
-    """Return names as in a sentence: ``latency, energy and power``."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
 def _spans(front: FrontRecord) -> list[str]:
     found = []
     for place, unit in enumerate(front.units):
@@ -104,10 +99,6 @@ def _spans(front: FrontRecord) -> list[str]:
         found.append("none" if not ends else values[ends[0]] if values[ends[0]] == values[ends[-1]] else
                      f"{values[ends[0]]} to {values[ends[-1]]}")
     return found
-
-
-def _scale(unit: str) -> float:
-    return PICOJOULE if unit in JOULES else 1.0
 
 
 def _relative(front: FrontRecord) -> list[tuple[float, float]]:

@@ -24,7 +24,8 @@ def fusion_sheet(plan: MicroBatchPlan, search: Fused | None, gap: float, command
             + (f", {engineering(problem.weight_bytes, 'B')} for weights." if problem.weight_bytes else
                "; weights apart."))
     facts = (_gain(plan, unfused.latency_cycles), _traffic(plan, unfused.offchip_bytes, unfused.energy_pj),
-             _verdict(gap), *([_search(plan, search)] if search is not None else []),
+             "No plan does better." if gap < CLOSED else f"At most {percent(gap)} above the best there is.",
+             *([_search(plan, search)] if search is not None else []),
              "All elements multiply all the time, vector work takes no time, and groups run one after the other.")
     return Sheet(title, lead, facts, (_groups(plan), _bounds(plan)), (_footprint(plan), _layers(plan)), {}, command)
 
@@ -43,10 +44,6 @@ def _traffic(plan: MicroBatchPlan, unfused_bytes: float, unfused_pj: float) -> s
             f"which weights {engineering(cost.weight_bytes, 'B')}; {engineering(cost.energy_pj * 1e-12, 'J')} (layer "
             f"by layer {engineering(unfused_pj * 1e-12, 'J')}). Micro-batches take "
             f"{engineering(cost.memory_bytes, 'B')} at most.")
-
-
-def _verdict(gap: float) -> str:
-    return "No plan does better." if gap < CLOSED else f"At most {percent(gap)} above the best there is."
 
 
 def _search(plan: MicroBatchPlan, search: Fused) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from tilewright.base import write_whole
+from tilewright.base import together, write_whole
 from tilewright.report import figures, quantities
-from tilewright.report.fronts import fronts_figure, layer_front_figure, together
+from tilewright.report.fronts import fronts_figure, layer_front_figure
 from tilewright.report.network import PARTS, energy_parts, energy_sentence
 from tilewright.report.network_front import network_front_choices, network_front_figure, network_front_lines
 from tilewright.report.terminal import search_time, vector_table

@@ -9,7 +9,8 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.report.fronts import front_rows, together
+from tilewright.base import together
+from tilewright.report.fronts import front_rows
 from tilewright.report.network_front import network_front_lines, network_front_table
 from tilewright.report.quantities import (
     MISSING,

@@ -123,7 +123,8 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
     columns = [name for name in printed.columns if name in setting.values.get("methods", printed.columns)]
     seeds, tables, optima = dict[bool, Any](), [], dict[Query, Any]()
     for free in setting.free:
-        ways = {(row, name): _at(printed.way(row, name), free) for row in rows for name in columns}
+        printed_ways = {(row, name): printed.way(row, name) for row in rows for name in columns}
+        ways = {key: way._replace(asked=way.asked._replace(free=free)) for key, way in printed_ways.items()}
         every = list(dict.fromkeys(way.asked for way in ways.values()))
         optima |= dict(zip(every, runner.run([optimum_cell(asked) for asked in every]), strict=True))
         searches = list(dict.fromkeys((way.asked, way.method) for way in ways.values() if way.method != "uniform"))
@@ -137,10 +138,6 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
     notes = tuple(confirmed_note(runner, *one) for one in every_style)
     tables[0] = Table(tables[0].name, tables[0].title, tables[0].columns, tables[0].rows, notes)
     return ContestOutcome(seeds, tuple(tables))
-
-
-def _at(way: Way, free: bool) -> Way:
-    return way._replace(asked=way.asked._replace(free=free))
 
 
 def figure(way: Way, found: Mapping[tuple[Query, str], Sequence[Mapping[str, Any]]],

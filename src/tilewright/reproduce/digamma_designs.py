@@ -235,9 +235,10 @@ def over_table(head: tuple[str, str], designs: Designs, base: str, published: Ma
     methods = list(next(iter(designs.found.values())))
     for row, least in designs.least.items():
         middle = {method: median(one[row][method] for one in seeds) for method in methods}
-        theirs = dict(zip(methods, (published or {}).get(row, ()), strict=False))
+        theirs = dict(zip(methods, ("N/A" if isnan(value) else f"{value:g}" for value in (published or {}).get(
+            row, ())), strict=False))
         cells = [f"{_over(middle[method], middle[base])}"
-                 f"{f' ({_shown(theirs[method])})' if method in theirs else ''}" for method in methods]
+                 f"{f' ({theirs[method]})' if method in theirs else ''}" for method in methods]
         best = middle[OURS]
         rows.append((row[0], NETWORKS[row[1]], *cells, best if best < inf else None, *(
             (least,) if what == "latency" else ())))
@@ -252,7 +253,3 @@ def _over(value: float, base: float) -> str:
     if value == inf:
         return "N/A"
     return f"{value / base:.3g}" if base < inf else f"{value:.3g}"
-
-
-def _shown(value: float) -> str:
-    return "N/A" if isnan(value) else f"{value:g}"

@@ -106,10 +106,6 @@ class Timeline:
     """``(e, a)``: bytes a cycle that each core draws from each event to the next."""
 
 
-def _none() -> Ints:
-    return np.empty((0, 2), dtype=np.int64)
-
-
 def circle(waits: Sequence[Iterable[int]]) -> list[int]:
     """Return places of which each must come before the next, the first again at the end; empty where none are.
 
@@ -145,7 +141,7 @@ class ScheduleProblem:
     release: Floats = field(default_factory=lambda: np.zeros(0))
     deadline: Floats = field(default_factory=lambda: np.zeros(0))
     """``release`` and ``deadline``: ``(n)``, in cycles; by default 0 and none."""
-    before: Ints = field(default_factory=_none)
+    before: Ints = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
     """``(p, 2)``: each names a job and one that begins only after it has ended."""
     sharing: Sharing = "proportional"
     """How running jobs share the bandwidth (`tilewright.scheduling.simulate`)."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tilewright.base import text_html
+from tilewright.base import sizes_text, text_html
 from tilewright.store.cost_records import BoundsRecord, CostRecord, DiagnosisRecord, ReliefRecord, RooflineRecord
 from tilewright.store.mapping_record import LevelRecord, MappingRecord, Role
 
@@ -138,7 +138,7 @@ class OperatorRecord:
     @property
     def short(self) -> str:
         """Return the sizes above one in a line, for example ``K64 C64 P56 Q56 R3 S3``."""
-        return " ".join(f"{name}{size}" for name, size in self.dimensions if size > 1) or "scalar"
+        return sizes_text(self.dimensions) or "scalar"
 
 
 @dataclass(frozen=True)

@@ -41,16 +41,8 @@ def _averaged(node: NodeView) -> Seen | None:
     return views.reduced(node, range(2, rank)) if rank == len(node.shape(0)) and prod(node.out()[2:]) == 1 else None
 
 
-def _groups(node: NodeView) -> Seen:
-    return views.rows(node, range(1, len(node.shape(0))))
-
-
 def _normed(node: NodeView) -> Seen:
     return views.rows(node, range(-len(node.attributes.get("normalized_shape") or [1]), 0))
-
-
-def _parted(node: NodeView) -> Seen:
-    return views.parted(node, node.integer("dim"))
 
 
 _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
@@ -59,7 +51,8 @@ _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
     **dict.fromkeys(("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax"),
                     lambda node: views.rows(node, [node.integer("dim", -1)])),
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"), _normed),
-    **dict.fromkeys(("group_norm", "native_group_norm", "instance_norm"), _groups),
+    **dict.fromkeys(("group_norm", "native_group_norm", "instance_norm"),
+                    lambda node: views.rows(node, range(1, len(node.shape(0))))),
     **dict.fromkeys(("sum", "nansum", "mean", "nanmean", "amax", "amin", "linalg_vector_norm", "logsumexp"), _reduced),
     **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"), _averaged),
     **dict.fromkeys(POOLS, _windows),
@@ -74,7 +67,7 @@ _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
         node, [(node.integer("dim"), node.attributes.get("start") or 0, node.integer("step", 1))])),
     "select": lambda node: views.picked(node, node.integer("dim"), node.integer("index")),
     **dict.fromkeys(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk"),
-                    _parted),
+                    lambda node: views.parted(node, node.integer("dim"))),
     **dict.fromkeys(("cat", "concat", "concatenate"), lambda node: views.joined(node, node.integer("dim"))),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), views.broadcast),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),

@@ -155,8 +155,10 @@ def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int], memo
         short = _RENAMED.get(kind, kind.removeprefix("higher_order."))
         wanted = call.path if call.path and alone else ".".join(filter(None, (call.path, short)))
         arguments = {key or f"#{i}": _known(value, symbols) for i, (key, value) in enumerate(call.arguments)}
-        view = NodeView(scene, kind, scene.free_name(wanted), call.tensors, call.outputs, arguments,
-                        tuple(_captured(call)))
+        # Names of what bodies make themselves do no harm.
+        captured = tuple(name for _, value in call.arguments if isinstance(value, Body) for one in value.calls
+                         for name in one.tensors)
+        view = NodeView(scene, kind, scene.free_name(wanted), call.tensors, call.outputs, arguments, captured)
         scene.add(_nodes(view), view, seen(view), in_place=_is_in_place(call))
         if _is_in_place(call) and call.tensors:
             _written(scene, call, memory)
@@ -178,12 +180,6 @@ def _known(value: Value, symbols: Mapping[str, int]) -> Any:
     if isinstance(value, Size):
         return size_of(value.expression, symbols)
     return [_known(one, symbols) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _captured(call: Call) -> list[str]:
-    """Names of the tensors that the bodies of a call read; those that are of no tensor outside do no harm."""
-    return [name for _, value in call.arguments if isinstance(value, Body) for one in value.calls
-            for name in one.tensors]
 
 
 def _nodes(view: NodeView) -> Sequence[Node]:

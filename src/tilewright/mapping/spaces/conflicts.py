@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, together
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping.batch import Layout, slot_axes
 from tilewright.mapping.fit import Room, rooms
@@ -117,7 +117,7 @@ def conflict_error(found: tuple[Atom, ...], operator: Operator, machine: str,
     first, *others = sorted(found, key=order.__getitem__)
     told = [f"{atom} ({lines[atom]})" if lines[atom] else str(atom) for atom in others]
     asked = first.says if first.given else str(first)
-    clash = f"{asked} conflicts with {_listed(told)}" if told else f"{asked} cannot be had"
+    clash = f"{asked} conflicts with {together(told)}" if told else f"{asked} cannot be had"
     named = dict.fromkeys(atom.dimension for atom in (first, *others) if atom.dimension)
     sizes = "".join(f", {name} is {operator.sizes[name]}" for name in named)
     field = f"space.{first.path}" if first.given else f"{machine}.{first.path}"
@@ -125,10 +125,6 @@ def conflict_error(found: tuple[Atom, ...], operator: Operator, machine: str,
         field = f"{lines[first]}: {first.path}"
     mend = "Loosen one of them" if told else ""
     return InputError(field, f"must leave a mapping of {operator.name} on {machine}: {clash}{sizes}", mend=mend)
-
-
-def _listed(parts: list[str]) -> str:
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
 def _given_atoms(tiling: Tiling, constraints: Constraints) -> list[Atom]:
