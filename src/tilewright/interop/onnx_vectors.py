@@ -162,7 +162,7 @@ def _movement(node: NodeView) -> DataMovement:
 
 def _move(node: NodeView, read: int, written: int) -> DataMovement:
     attributes: tuple[tuple[str, int | str], ...] = (("element_type", node.element_type),)
-    if node.kind == "Gather" and node.is_constant(0) and node.inputs[0] not in node.scene.claimed:
+    if node.kind == "Gather" and node.inputs[0] in node.scene.constants and node.inputs[0] not in node.scene.claimed:
         node.scene.claimed.add(node.inputs[0])
         attributes = (*attributes, ("parameters", node.words(0)))
     return DataMovement(node.name, node.kind, read, written, node.readers, attributes=attributes)

@@ -167,10 +167,6 @@ class NodeView:
         """Shape of output ``index``."""
         return self.scene.shape(self.outputs[index])
 
-    def is_constant(self, index: int) -> bool:
-        """Whether input ``index`` is known before the network runs."""
-        return self.has(index) and self.inputs[index] in self.scene.constants
-
     def integer(self, name: str, default: int = 0) -> int:
         """Return an integer attribute."""
         return int(self.attributes.get(name, default))
@@ -244,7 +240,7 @@ def _edged(view: NodeView, node: Node, nodes: Sequence[Node], makers: Sequence[s
     reads = node.edges.reads if node.edges is not None else view.edges(
         [(str(index), within(name)) for index, name in enumerate(inner)] or view.beside()).reads
     if isinstance(node, VectorOperator | DataMovement):
-        if vector_kind(node) == "gather" and view.is_constant(0):
+        if vector_kind(node) == "gather" and view.inputs and view.inputs[0] in view.scene.constants:
             reads = (Operand(scene.origin(view.inputs[0]), "table", view.scene.shapes.get(view.inputs[0]), "weights"),
                      *reads)
         if node.kind in ("append", "selective_scan"):

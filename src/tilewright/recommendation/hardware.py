@@ -37,8 +37,8 @@ class AdviserCore:
         return 1 + sum(-(-into // each) * -(-out // self.units) + fill for into, out in pairwise(widths))
 
 
-def cycles_on_cells(widths: Sequence[int], multipliers: int, cell: int = 4) -> int:
-    """Return the cycles of the same layers on systolic cells, each layer on its best configuration, stall-free."""
-    choices = Choices(ReconfigurableArray(multipliers, cell), "published")
+def cycles_on_cells(widths: Sequence[int], multipliers: int) -> int:
+    """Return the cycles of the same layers on systolic cells of 4 x 4, each on its best configuration, stall-free."""
+    choices = Choices(ReconfigurableArray(multipliers, 4), "published")
     layers = np.array([(1, out, into) for into, out in pairwise(widths)], dtype=np.int64)
     return int(choices.best(layers).cycles.sum())

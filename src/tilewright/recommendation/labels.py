@@ -228,8 +228,8 @@ def confusions(choices: Choices, known: LabelledProducts, classes: Whole, extra:
                  for at in np.argsort(-sums, kind="stable"))
 
 
-def best_fixed(choices: Choices, known: LabelledProducts, most: int = 2_000) -> int:
+def best_fixed(choices: Choices, known: LabelledProducts) -> int:
     """Return the one class that does best for all of the first products, by the geometric mean: the least to beat."""
-    first = known.rows(slice(None, most))
+    first = known.rows(slice(None, 2_000))
     logs = np.log(choices.all_cycles(first.products, known.live.tolist())).mean(axis=0)
     return int(known.live[logs.argmin()])

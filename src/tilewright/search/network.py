@@ -9,7 +9,7 @@ from tilewright.jobs import Clock, Stop
 from tilewright.search.front import read_front
 from tilewright.search.layers import Abreast, LayerSearch, Spaces, largest_first, search_layers, spaces_of
 from tilewright.search.mapper import Options
-from tilewright.search.objective import Constraint, Objective
+from tilewright.search.objective import Objective
 from tilewright.search.records import Budget, LayerResult, NetworkResult, ProgressObserver, SearchResult
 from tilewright.search.run import Request, Watch
 from tilewright.search.start import Source
@@ -26,7 +26,6 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     mapper: str = "auto",
     budget: Budget | str | int = 10_000,
     seed: int = 0,
-    constraints: Iterable[str | Constraint] = (),
     space: Spaces | None = None,
     options: Options | None = None,
     warm_start: WarmStart = "off",
@@ -81,7 +80,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     layers = _layers(network)
     operators = [layer.operator for layer in layers]
     whole, folder = Budget.parse(budget), Path(checkpoint) if checkpoint else None
-    goal, metrics = Objective.parse(objective, constraints).over(densities), read_front(front)
+    goal, metrics = Objective.parse(objective).over(densities), read_front(front)
     begin, abreast = beginnings(operators, warm_start, known), Abreast(workers, len(layers), on)
     span = None if not abreast.near or whole.seconds is None or any(each.lenders for each in begin) else (
         whole.seconds * rounds(begin, largest_first(operators), abreast.searches))

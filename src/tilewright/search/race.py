@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.jobs import finished, interruptible
-from tilewright.mapping import KeptSets, Layout, MapSpace, Tiling, flexible_spaces
+from tilewright.mapping import KeptSets, Layout, MapSpace, flexible_spaces
 from tilewright.search.bounding import Bounding, KeptBounding
 from tilewright.search.front import joined, read_front
 from tilewright.search.mapper import Options
@@ -29,14 +29,13 @@ LEGS = 0.25, 0.25
 """Shares of the budget of their first legs; the best one gets the rest."""
 
 
-def search_flexible(operator: Operator, accelerator: Accelerator, *, tiling: Tiling = "imperfect",
-                    **asked: Any) -> SearchResult:
+def search_flexible(operator: Operator, accelerator: Accelerator, **asked: Any) -> SearchResult:
     """Search the best mapping among those that the flexibility of ``accelerator`` allows: see `search_spaces`.
 
     The budget is that of all members of the feasible space together, so that machines of different flexibility compare
     at equal samples.
     """
-    return search_spaces(flexible_spaces(operator, accelerator, tiling), **asked)
+    return search_spaces(flexible_spaces(operator, accelerator), **asked)
 
 
 def search_spaces(  # noqa: PLR0913  (keywords of the one entry point)

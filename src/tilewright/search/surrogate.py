@@ -175,11 +175,11 @@ class Samples:
     targets: Floats
 
 
-def targets_of(space: MapSpace, batch: MappingBatch, threads: int = 1) -> tuple[Floats, NDArray[np.bool_]]:
+def targets_of(space: MapSpace, batch: MappingBatch) -> tuple[Floats, NDArray[np.bool_]]:
     """Return ``(b, 2)``: what mappings cost over the floors of their layer, in powers of 2; and which are legal."""
     from tilewright.cost import DenseModel  # noqa: PLC0415  (Numba loads late)
 
-    costs = DenseModel(space.operator, space.accelerator, space.layout).score(batch, threads=threads)
+    costs = DenseModel(space.operator, space.accelerator, space.layout).score(batch, threads=1)
     least = floors(space.operator, space.accelerator)
     both = np.log2(np.stack([costs.latency_cycles / least[0], costs.energy_pj / least[1]], axis=1))
     return both.astype(np.float32), costs.legal
