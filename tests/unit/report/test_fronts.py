@@ -6,8 +6,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from tilewright.base import together
 from tilewright.report import print_run
-from tilewright.report.fronts import front_rows, fronts_figure, layer_front_figure, together
+from tilewright.report.fronts import front_rows, fronts_figure, layer_front_figure
 from tilewright.report.page import render_page
 from tilewright.store import FrontPointRecord, FrontRecord
 
