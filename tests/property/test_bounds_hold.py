@@ -125,6 +125,10 @@ def test_nothing_is_below_its_bound_in_500_layers(first):
     check_layers(range(first, first + 50))
 
 
+def test_a_memory_that_serves_lanes_together_takes_fewer_words_through_the_arrays_outside_it():
+    assert check_layer(1350)
+
+
 def test_nothing_is_below_its_bound_whatever_the_words():
     check_layers(range(10), words=True)
 

@@ -153,20 +153,27 @@ class Accelerator:
     def unshared(self) -> "Accelerator":
         """The machine where every lane has memories of its own: no mapping of this one costs less there.
 
-        What the instances of a memory take, all that stand for one take together; the arrays concerned multicast
-        everything, and their networks take no energy.
+        What the instances of a memory take, all that stand for one take together, and the networks of arrays outside
+        it that part; the arrays concerned multicast everything, and their networks take no energy.
         """
         if not any(memory.shared for memory in self.memories):
             return self
         return replace(self, levels=tuple(map(self._unshared, self.levels)))
 
+    def _part(self, memory: Memory) -> float:
+        """Return which part of all lanes outside a memory its instances are; sums in another order are no larger."""
+        arrays = (array for array in self.levels[:self.levels.index(memory)] if isinstance(array, Fanout))
+        found: float = (1 - 1e-12) * self.instances(memory.name) / prod(array.instances for array in arrays)
+        return found
+
     def _unshared(self, level: Memory | Fanout) -> Memory | Fanout:
         if isinstance(level, Fanout):
-            one = any(memory.shares(level.name, side) for memory in self.memories for side in "xy")
-            return replace(level, multicast=True, network_energy_pj_per_word=0.0) if one else level
-        part = self.instances(level.name) / prod(
-            array.instances for array in self.levels[:self.levels.index(level)] if isinstance(array, Fanout))
-        part *= 1 - 1e-12  # sums in another order are no larger for it
+            inner = [memory for memory in self.levels[self.levels.index(level):] if isinstance(memory, Memory)]
+            if any(memory.shares(level.name, side) for memory in inner for side in "xy"):
+                return replace(level, multicast=True, network_energy_pj_per_word=0.0)
+            part = min((self._part(memory) for memory in inner if memory.shared), default=1.0)
+            return replace(level, network_energy_pj_per_word=level.network_energy_pj_per_word * part)
+        part = self._part(level)
         energy = AccessEnergy(*(each * part for each in vars(level.energy).values()))
         return replace(level, shared=(), energy=energy, area_um2=level.area_um2 * part,
                        leakage_mw=level.leakage_mw * part) if level.shared else level
