@@ -559,54 +559,62 @@ def memory_at(tables, m):
             tables[8][m])
 
 
+@compiled
+def first_is_busiest(nest, at, tables):
+    """Whether the first instance is the busiest of every memory."""
+    for m in range(len(tables[1])):
+        memory = memory_at(tables, m)
+        if another_may_be(nest, at, memory, followed_from(nest, at, memory)):
+            return False
+    return True
+
+
+@compiled
+def slowest_port(memory, own, words, slowest):
+    """Return the cycles of the busiest port of a memory, or ``slowest`` if that is more."""
+    weights = memory[8][:memory[1][5]]
+    for port in range(3):
+        slowest = max(slowest, cycles_of(busy(words[port], weights, own, port), own[port]))
+    return slowest
+
+
+@compiled
+def tell(words, tensors, told, at):
+    """Write the words (view, tensor, kind) of so many tensors to ``told`` (view, tensor, kind, b)."""
+    for view in range(len(words)):
+        for t in range(tensors):
+            for kind in range(4):
+                told[view, t, kind, at] = words[view, t, kind]
+
+
 @entry
 @_named
 def settle(steps: Compiled, ranks: Compiled, span: Compiled, sizes: Compiled, tables: Compiled, rates: Compiled,
-           leakage: Compiled, work: Compiled, out: Compiled) -> Compiled:
+           leakage: Compiled, work: Compiled, out: Compiled, told: Compiled) -> Compiled:
     """Put cycles right in ``out`` (rows of `model`, b) of mappings whose busiest instances are not the first ones.
 
     The last two rows are the steps with all that blocks them at other memories, and the cycles of the other ports.
+    Where ``out`` has no rows, write the words of the busiest instances to ``told`` (m, view, tensor, kind, b) instead,
+    where they are not the first: one function for both, as what they share takes long to compile.
     """
     nest = steps, ranks, sizes
-    words = work[10]
+    words, every = work[10], len(out) > 0
     for i in range(span[0], span[1]):
-        first = len(tables[1])
-        for m in range(len(tables[1])):
-            memory = memory_at(tables, m)
-            if another_may_be(nest, i, memory, followed_from(nest, i, memory)):
-                first = min(first, m)
-        if first == len(tables[1]):
+        if first_is_busiest(nest, i, tables):
             continue
         column = i if rates.shape[3] > 1 else 0
-        blocked, slowest = np.int64(out[7, i]), np.int64(out[8, i])
+        blocked, slowest = np.int64(0), np.int64(0)
         for m in range(len(tables[1])):
             memory, own = memory_at(tables, m), rates[m, :, :, column]
-            walk(nest, i, memory, own, True, work, words)
-            for port in range(3):
-                weights = memory[8][:memory[1][5]]
-                slowest = max(slowest, cycles_of(busy(words[port], weights, own, port), own[port]))
-            if memory[1][6] > 0:
-                blocked += work[9][BLOCKING]
-        steady = max(slowest, blocked)
-        later = steady - out[4, i]
-        out[4, i] = steady
-        out[0, i] += later
-        out[1, i] += later * leakage[i if len(leakage) > 1 else 0]
-
-
-@entry
-@_named
-def busiest_words(steps: Compiled, ranks: Compiled, span: Compiled, sizes: Compiled, tables: Compiled,
-                  rates: Compiled, work: Compiled, out: Compiled) -> Compiled:
-    """Write the words of the busiest instances to ``out`` (m, view, tensor, kind, b), where they are not the first."""
-    nest = steps, ranks, sizes
-    words = work[10]
-    for i in range(span[0], span[1]):
-        column = i if rates.shape[3] > 1 else 0
-        for m in range(len(tables[1])):
-            memory = memory_at(tables, m)
-            if walk(nest, i, memory, rates[m, :, :, column], False, work, words):
-                for view in range(len(words)):
-                    for t in range(memory[1][5]):
-                        for kind in range(4):
-                            out[m, view, t, kind, i - span[0]] = words[view, t, kind]
+            if walk(nest, i, memory, own, every, work, words):
+                if every:
+                    slowest = slowest_port(memory, own, words, slowest)
+                    blocked += work[9][BLOCKING] if memory[1][6] > 0 else 0
+                else:
+                    tell(words, memory[1][5], told[m], i - span[0])
+        if every:
+            steady = max(slowest, np.int64(out[8, i]), blocked + np.int64(out[7, i]))
+            later = steady - out[4, i]
+            out[4, i] = steady
+            out[0, i] += later
+            out[1, i] += later * leakage[i if len(leakage) > 1 else 0]

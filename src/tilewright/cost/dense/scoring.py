@@ -246,7 +246,8 @@ class DenseModel:
         if work is None:
             work = self._scratch.__dict__["walk"] = self.walks.work()
         leakage = np.atleast_1d(np.asarray(columns.numbers[LEAKAGE], dtype=np.float64))
-        settle(batch.steps, batch.ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, work, out)
+        settle(batch.steps, batch.ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, work, out,
+               np.empty((0,) * 5))
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""

@@ -198,9 +198,10 @@ class Walks:
     def write(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
               out: NDArray[np.float64], columns: Columns | None = None) -> None:
         """Write the words of the busiest instances to ``out`` (m, view, tensor, kind, b), where not of the first."""
-        from tilewright.cost.dense.busiest_kernels import busiest_words  # noqa: PLC0415 - Numba takes long to import
+        from tilewright.cost.dense.busiest_kernels import settle  # noqa: PLC0415 - Numba takes long to import
 
-        busiest_words(steps, ranks, span, self.sizes, self.tables, self.rates(columns), self.work(), out)
+        settle(steps, ranks, span, self.sizes, self.tables, self.rates(columns), np.zeros(1), self.work(),
+               np.empty((0, 0)), out)
 
     @cached_property
     def sizes(self) -> Integers:

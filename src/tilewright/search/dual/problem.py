@@ -147,7 +147,7 @@ class Builder:
             floors = np.maximum(np.log(np.array(self.floors)), NEVER)
         return DualProblem(
             float(np.log(self.a.terms[0, 0])), (self.a.terms[0, 1:] > 0).astype(np.int64), floors, self.steps,
-            self.weights, rooms.reshape(-1, self.tensors), held,
+            np.ascontiguousarray(self.weights), rooms.reshape(-1, self.tensors), held,
             self.first_side + np.arange(len(limits)), np.log(np.array(limits, dtype=np.float64)),
             np.array([(group[0], group[-1]) for group in groups], dtype=np.int64),
             np.array([(len(self.ranges[group[0]].low), len(self.ranges[group[1]].low) if len(group) > 1 else 1)
