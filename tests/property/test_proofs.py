@@ -172,22 +172,26 @@ def least_score(tables: Tables, chosen: NDArray[np.int64]) -> float:
     return float(np.where(costs.legal, values, np.inf).min())
 
 
+@njit
+def bounds(tables, chosen, work, found):
+    """Write the bound of each beginning, and last that of the bundle that the last choice is of."""
+    dims = len(chosen)
+    for depth in range(1, dims + 2):  # each part is called at one place: two would take longer to compile
+        if depth > dims:
+            bundle = np.searchsorted(tables.bundles, chosen[-1], "right")
+            chosen[-1] = len(tables.features) - len(tables.bundles) + bundle
+        if depth == 1 or depth > dims:
+            fits = kernels.fits(tables, chosen, dims, work)
+            if depth == 1 and not fits:
+                return False
+        bound = kernels.lower(tables, chosen, min(depth, dims), np.inf, work)[0] if fits else np.inf
+        found[depth % (dims + 1)] = bound
+    return True
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_bounds_of_choices_are_no_higher_than_scores_and_those_of_what_they_begin_no_higher_than_theirs(seed):
     """What is left out for the bound of its first dimensions' chains would be left out for that of all."""
-    @njit
-    def bounds(tables, chosen, work, found):
-        """Write the bound of each beginning, and last that of the bundle that the last choice is of."""
-        dims = len(chosen)
-        if not kernels.fits(tables, chosen, dims, work):
-            return False
-        for depth in range(1, dims + 1):
-            found[depth] = kernels.lower(tables, chosen, depth, np.inf, work)[0]
-        chosen[-1] = len(tables.features) - len(tables.bundles) + np.searchsorted(tables.bundles, chosen[-1], "right")
-        fits = kernels.fits(tables, chosen, dims, work)
-        found[0] = kernels.lower(tables, chosen, dims, np.inf, work)[0] if fits else np.inf
-        return True
-
     rng = np.random.default_rng(seed)
     spaces = [MapSpace(operator, preset(name), "perfect") for operator in LARGE
               for name in ("eyeriss", "simba-like", "tpu-like", "edge-s2")]
