@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -66,11 +67,14 @@ def test_the_check_of_the_c_loop_can_fail():
     operator, accelerator = bench_dense.benchmark_layer(), bench_dense.benchmark_machine()
     yardstick = yardstick_or_skip(operator, accelerator)
     batch = bench_dense.random_mappings(operator, accelerator, 200)
+    right = yardstick._machine.sizes[0]
     yardstick._machine.sizes[0] = 2
     with pytest.raises(AssertionError):
         yardstick.check(DenseModel(operator, accelerator), batch)
+    yardstick._machine.sizes[0] = right
 
 
+@cache  # a C compiler takes part of a second
 def yardstick_or_skip(operator, accelerator):
     try:
         return bench_dense.Yardstick(operator, accelerator)

@@ -173,12 +173,12 @@ def check_box(seed: int) -> bool:
 
 
 def test_no_mapping_on_a_machine_of_a_box_is_below_its_bound():
-    assert sum(check_box(seed) for seed in range(7)) > 4
+    assert sum(check_box(seed) for seed in range(5)) > 2
 
 
 @pytest.mark.slow
 def test_no_mapping_on_a_machine_of_a_box_is_below_its_bound_however_many():
-    assert sum(check_box(seed) for seed in range(7, 500)) > 300
+    assert sum(check_box(seed) for seed in range(5, 500)) > 300
 
 
 TEXT = """

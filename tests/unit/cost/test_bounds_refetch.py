@@ -251,12 +251,12 @@ def check_case(seed: int) -> int:
 
 
 def test_no_legal_mapping_beats_the_bounds_of_its_space():
-    assert sum(check_case(seed) for seed in range(70)) > 70
+    assert sum(check_case(seed) for seed in range(40)) > 40
 
 
 @pytest.mark.slow
 def test_no_legal_mapping_beats_the_bounds_of_its_space_however_many():
-    assert sum(check_case(seed) for seed in range(70, 4070)) > 4000
+    assert sum(check_case(seed) for seed in range(40, 4070)) > 4000
 
 
 @pytest.mark.parametrize("name", ["eyeriss", "simba-like", "edge-s1", "tpu-like", "nvdla-like", "cloud-s3"])
