@@ -112,7 +112,7 @@ def test_what_is_weighted_is_the_sum_of_networks(tmp_path):
 
 
 def test_the_front_holds_what_no_other_machine_tried_beats():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=150, front="latency,energy,area", store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=300, front="latency,energy,area", store=False)
     assert found.result.problem.objective == "edp-area"
     points = found.points()
     values = np.array([[one.figures.of(name, found.machine) for name in found.front] for one in points])
@@ -294,12 +294,12 @@ def test_what_was_asked_is_told_in_the_sheet():
 
 def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewright, space, tmp_path):
     words = ("design", ONE, "--within", "area=0.02mm2", "--no-store", "-b")
-    found = tilewright(*words, "800", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
+    found = tilewright(*words, "1600", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
                        "--write", "m.yaml", "--write-mappings", "maps")
     assert found.code == 0, found.err
     assert "With and without optional levels" in found.out
     tree, machine = json.loads((tmp_path / "a.json").read_text()), tw.load_accelerator(tmp_path / "m.yaml")
-    assert tree["samples"] <= 800
+    assert tree["samples"] <= 1600
     operator = tw.pick_operator(ONE)
     nest = tw.load_mapping(tmp_path / "maps/conv.yaml", operator, machine)
     assert walk(operator, machine, nest).latency_cycles == tree["score"]
@@ -307,7 +307,7 @@ def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewr
     fewer = whole[:whole.index("  - memory: SL")] + whole[whole.index("compute:"):]
     vary = "\ndesign:\n  vary: {SG.capacity_bytes: {from: 64, to: 8 kB}, PEs.instances: {from: 1, to: 64}}\n"
     for section, text in ((DESIGN, whole), (vary, fewer)):
-        alone = tw.design(ONE, space(section, text), "area=0.02mm2", budget=100, store=False)
+        alone = tw.design(ONE, space(section, text), "area=0.02mm2", budget=200, store=False)
         assert tree["bound"] <= alone.score * (1 + 1e-9)
         assert tree["score"] <= alone.score
 
