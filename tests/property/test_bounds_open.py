@@ -67,9 +67,10 @@ def check_sets(seed: int) -> int:
         return 0
     operator, machine = space.operator, space.accelerator
     fixed = 0 if rng.random() < 0.6 else int(rng.integers(len(kept)))
-    row = HardwareBatch({key: np.array([value]) for key, value in [*machine.numbers.items()][:1]})
+    apart = machine.unshared  # bounds of many machines know no memory that serves lanes together
+    row = HardwareBatch({key: np.array([value]) for key, value in [*apart.numbers.items()][:1]})
     numbers = [number for number in range(len(kept)) if not number & fixed]
-    bounds = hardware_bounds(operator, row, machine, bypass=kept.passed(len(kept) - 1 & ~fixed), perfect=perfect)
+    bounds = hardware_bounds(operator, row, apart, bypass=kept.passed(len(kept) - 1 & ~fixed), perfect=perfect)
     found = 0
     for number in rng.choice(numbers, min(SETS, len(numbers)), replace=False).tolist():
         best = best_of(kept[number], rng)
