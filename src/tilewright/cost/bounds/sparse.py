@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 
 from tilewright.cost.bounds.layer import BoundRows
-from tilewright.cost.bounds.passing import keepers
-from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
+from tilewright.cost.bounds.passing import Chain, keepers
+from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.sparse.rates import Shares, all_zero
@@ -47,7 +47,8 @@ def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False)
         spent, inner = spent + once, inner + least.energy_beyond(once)
         mine = (name, way), (name, "shared")
         for place, at in enumerate(ports):
-            busy[place] += np.maximum(least.cycles[place], words / _rate(rows, at) if at in mine else 0.0)
+            passing = words / rows.numbers[at[0], RATE.format(at[1])] if at in mine else 0.0
+            busy[place] += np.maximum(least.cycles[place], passing)
     data = {memory.name: rows.none for memory in machine.memories}
     for (memory, _), cycles in zip(ports, busy, strict=True):
         data[memory] = np.maximum(data[memory], _up(cycles))
@@ -59,10 +60,6 @@ def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False)
         parts["leakage"] = rows.leakage * latency.astype(np.float64) * _ROUNDING
     again = np.maximum(0.0, inner) * _ROUNDING
     return BoundRows(compute, rows.none, data, latency, parts, again, again + sum(parts.values()))
-
-
-def _rate(rows: MachineRows, port: tuple[str, str]) -> Floats:
-    return rows.numbers[port[0], RATE.format(port[1])]
 
 
 @dataclass(frozen=True)
@@ -78,9 +75,12 @@ class _Alone:
     tensor: Tensor
     perfect: bool
 
-    @property
-    def _passes(self) -> int:
-        return len(keepers(self.tensor, self.rows.machine, {})) - 1
+    @cached_property
+    def _chains(self) -> list[Chain]:
+        """Every set of memories that may keep the tensor, outermost first; none where these are too many to look at."""
+        first, *further = keepers(self.tensor, self.rows.machine, {})
+        return [(first, *some) for number in range(len(further) + 1) for some in combinations(further, number)
+                ] if len(further) <= MOST_PASSED else []
 
     def energy_beyond(self, once: Floats) -> Floats:
         """Return (r) the least energy of memories and networks beyond that of each word that must cross the outermost.
@@ -89,7 +89,7 @@ class _Alone:
         concave in k: no less than on the chord from k = 1 to n. Where more than one tensor decides, either these words
         count or the least share of all that is read.
         """
-        if self._passes > MOST_PASSED:
+        if not self._chains:
             return np.zeros(self.rows.count)
         outermost = self.rows.machine.memories[0].name
         least, deciding = self._share(outermost, time=False), self._deciding(outermost, time=False)
@@ -110,7 +110,7 @@ class _Alone:
     @cached_property
     def cycles(self) -> Floats:
         """The least cycles (p, r) of every port with a limit."""
-        if self._passes > MOST_PASSED:
+        if not (self._chains and self.rows.rates):
             return np.zeros((len(self.rows.rates), self.rows.count))
         found = [traffic.ports_least(traffic.ports, self.tensor, priced=False)[1] for traffic in self._traffic(0.0)]
         timed = [self._share(memory, time=True) for memory, _ in self.rows.rates]
@@ -121,21 +121,19 @@ class _Alone:
         """Return what crosses memories, at the price of what is moved, for each set that the tensor may pass."""
         operator, machine = self.shares.operator, self.rows.machine
         whole = {other.name: keepers(other, machine, {}) for other in operator.tensors}
-        first, *further = whole[self.tensor.name]
         numbers = dict(self.rows.numbers)
         least = min(self._share(memory.name, time=False) for memory in machine.memories)
         for memory in machine.memories:
             share = outermost if memory is machine.memories[0] else self._share(memory.name, time=False)
-            for key in [(memory.name, f"{kind}_energy_pj_per_word") for kind in ("read", "fill", "update", "drain")]:
+            for key in [(memory.name, f"{kind}_energy_pj_per_word") for kind in READ + WRITE]:
                 numbers[key] = share * numbers[key]
             for key in [(memory.name, room_name(owner)) for owner, room in memory.rooms.items() if room is not None]:
                 numbers[key] = numbers[key] / self._stored(memory.name)
         for key in [(array.name, NETWORK) for array in machine.fanouts]:
             numbers[key] = least * numbers[key]
         rows = MachineRows(replace(self.rows.columns, numbers=numbers), self.rows.count)
-        kept = [(first, *some) for number in range(len(further) + 1) for some in combinations(further, number)]
         return [Traffic.of(operator, rows, {name: known[:1] for name, known in whole.items()} | {
-            self.tensor.name: chain}, self.perfect) for chain in kept]
+            self.tensor.name: chain}, self.perfect) for chain in self._chains]
 
     def _stored(self, memory: str) -> float:
         """Return the share of the tensor's words that a memory holds, metadata apart."""
