@@ -268,5 +268,6 @@ class Builder:
             for m in range(at - 1, parent - 1, -1):
                 outer = self.spread.inside[m]
                 if outer is not None and self.a.share[b, outer.fanout]:
-                    window = 2 * m + 1
+                    # Lanes that share a word are no pieces; how many more loops further in there are is left open.
+                    layer = window = 2 * m + 1
         return layer * self.width + t, window * self.width + 2 * self.tensors + t
