@@ -27,7 +27,8 @@ class DualProblem(NamedTuple):
 
     Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
     pieces that the dimensions fall into which it does not use, its words, and how often windows make these cross
-    again. Then come steps of compute, how often compute reads at its boundaries, and lanes by limit of an array.
+    again, and for each result the words of its last tile. Then come steps of compute, how often compute reads at its
+    boundaries, and lanes by limit of an array.
     """
 
     scale: float
@@ -50,7 +51,7 @@ class DualProblem(NamedTuple):
     """``(g, 2)``: the dimensions of a group (twice the same of one), and how many ranges of extents each has."""
     cells: Floats
     cell_starts: Integers
-    """``(c, 3 t)`` quantities of pairs of ranges, and ``(g + 1)`` where those of a group begin."""
+    """``(c, w)`` quantities of pairs of ranges, and ``(g + 1)`` where those of a group begin."""
     states: Integers
     """``(g, l)``: what else tells nodes apart there: what is left of the dimensions for the arrays further in."""
     edges: Floats
@@ -77,7 +78,8 @@ class Builder:
         self.sizes = [int(size) for size in self.a.sizes]
         self.ranges = [Ranges.of(size) for size in self.sizes]
         self.tensors, self.memories = len(space.operator.tensors), len(self.tables.memories)
-        self.width = 3 * self.tensors
+        self.outputs = [t for t, tensor in enumerate(space.operator.tensors) if tensor.is_output]
+        self.width = 3 * self.tensors + len(self.outputs)
         self.steps = 2 * self.memories * self.width
         self.floors = floors
         self.feeding = [b for b in range(len(self.a.edges)) if self.a.edges[b, CHILD] == self.memories]
@@ -94,7 +96,7 @@ class Builder:
         return [*{tuple(sorted(pair)) for pair in pairs}, *((d,) for d in range(len(self.sizes)) if d not in paired)]
 
     def cells(self, group: tuple[int, ...]) -> Floats:
-        """Return (c, 3 t) what pairs of ranges make of pieces, words and windows."""
+        """Return (c, w) what pairs of ranges make of pieces, words and windows, and of last tiles at least."""
         low, high, pieces = ([np.meshgrid(*(getattr(self.ranges[d], name) for d in group), indexing="ij")[k].ravel()
                               .astype(np.float64) for k in range(len(group))] for name in ("low", "high", "pieces"))
         found = np.zeros((len(low[0]), 3, self.tensors))
@@ -116,7 +118,10 @@ class Builder:
                     again = first * second - hinge(first, high[i], dilation) * hinge(second, high[j], stride)
                     once = axis_sides((stride, dilation), (np.asarray(first), np.asarray(second)), box=False)
                     found[:, 2, t] += np.log(np.maximum(again / once, 1.0))
-        return found.reshape(len(found), -1)
+        whole = [sum((np.where(low[group.index(p)] == self.sizes[p], np.log(self.sizes[p]), 0.0)
+                      for p, r, _, _ in self.spread.axes_of(t) if r < 0 and p in group), np.zeros(len(found)))
+                 for t in self.outputs]
+        return np.column_stack([found.reshape(len(found), -1), *whole])
 
     @cached_property
     def problem(self) -> DualProblem:
@@ -172,17 +177,18 @@ class Builder:
 
     @cached_property
     def coming(self) -> list[tuple[float, int]]:
-        """Cycles of a word that comes in before compute begins, and the place of such words among quantities.
+        """Cycles of a word that comes in before compute begins or goes out after, and the place of such words.
 
-        Of ports that first words of one memory pass at once, that which takes longest for all words.
+        Of ports that these words of one memory pass at once, that which takes longest for all words.
         """
-        found, ramp = [], self.a.ramp
+        found, ramp = [], self.tables.ramp(tails=True)
         for key in np.unique(ramp[:, KEY]):
             rows = ramp[ramp[:, KEY] == key]
             row = rows[(rows[:, CYCLES:] @ self.a.words).argmax()]
             layer = 2 * int(row[MEMORY]) - int(row[OUTSIDE])
-            found += [(row[CYCLES + t], layer * self.width + self.tensors + t) for t in range(self.tensors)
-                      if row[CYCLES + t] > 0 and int(key) % 2 == 0]
+            first = layer * self.width + (self.tensors if int(key) % 2 == 0 else 3 * self.tensors)
+            tensors = range(self.tensors) if int(key) % 2 == 0 else self.outputs
+            found += [(row[CYCLES + t], first + place) for place, t in enumerate(tensors) if row[CYCLES + t] > 0]
         return found
 
     @cached_property
