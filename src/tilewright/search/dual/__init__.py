@@ -7,12 +7,13 @@ shortest path for each dimension (or pair along which a window slides) over rang
 they are. Any point and any prices give a bound (weak duality), so that what looks for the highest needs no trust.
 
 Such a bound leaves open what the hull of all chains of extents allows and no single chain does. So the space is parted
-where the bound is least, first by what rests at each memory (see `problem.Case`), then by ranges of extents and lanes.
+where the bound is least: by what rests at a memory (see `problem.Case`) if that raises it, else by ranges of lanes or
+extents.
 """
 
 from functools import cache, cached_property
 from math import exp, inf, log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,9 +31,21 @@ __all__ = ["DualBound", "Unbound", "compile_once"]
 TINY = 1e-300
 ATOMS, TURNS, GLANCE = 40, 60, 4
 """Chains of a group that are kept; turns for one part of the space at most, and at first sight."""
-OPEN, ROUGH, SETTLED, WHOLE = range(4)
-"""A part of which some memory is open; with a bound from few turns; with one as high as turns make it; and one that
-cannot be parted."""
+RISE = 0.05
+"""By how much of what is left to the best score telling apart has to raise a bound."""
+LANES = 10
+"""How much more a difference in lanes counts than one in extents where a part is halved."""
+ROUGH, SETTLED, WHOLE = range(3)
+"""A part with a bound from few turns; with one as high as turns make it; and one that cannot be divided."""
+
+
+class _Part(NamedTuple):
+    """A part of the space: its bound, where that was found, what rests at memories, and a box of extents and lanes."""
+
+    bound: float
+    point: Floats
+    case: Integers
+    box: Integers
 
 
 class DualBound(Resumable):
@@ -57,7 +70,7 @@ class DualBound(Resumable):
         box[:, :, 2 * memories:, 1::2] = np.iinfo(np.int64).max
         self.bounds = np.full(1, -inf)
         """``(n)``: by part of the space the logarithm of what no mapping of it scores below."""
-        self.stages = np.full(1, OPEN if memories > 1 else ROUGH)
+        self.stages = np.full(1, ROUGH)
         self.cases = np.full((1, memories - 1), -1)
         """``(n, m - 1)``: what rests at each memory, a place among `Builder.rests`, -1 where it is open."""
         self.boxes = box
@@ -80,12 +93,11 @@ class DualBound(Resumable):
         last, cut = self.turns + turns, log(max(score, TINY))
         while self.turns < last and not self.ended(score):
             at = int(self.bounds.argmin())
-            if self.stages[at] == OPEN:
-                self._tell_apart(at, cut)
-            elif self.stages[at] == ROUGH:
-                self._replace(at, [self.boxes[at]], [self.cases[at]], SETTLED, cut)
+            if self.stages[at] == ROUGH:
+                same = self._look(at, self.cases[at:at + 1], self.boxes[at:at + 1], TURNS, cut)
+                self._replace(at, same, SETTLED, cut)
             else:
-                self._halve(at, cut)
+                self._divide(at, cut)
 
     @cached_property
     def _work(self) -> tuple[Any, ...]:
@@ -109,44 +121,58 @@ class DualBound(Resumable):
         self.turns += taken
         return found, best
 
-    def _replace(self, at: int, boxes: list[Integers], cases: list[Integers], stage: int, cut: float) -> None:
-        """Put parts in the place of one, with bounds of their own; those without any mapping are left out."""
-        turns = TURNS if stage == SETTLED else GLANCE
+    def _replace(self, at: int, parts: list[_Part], stage: int, cut: float) -> None:
+        """Put parts in the place of one; those that hold nothing below the best score are left out."""
         bound, point = self.bounds[at], self.points[at]
-        found = [self._ascend(point, case, box, cut, turns) for box, case in zip(boxes, cases, strict=True)]
-        left = [n for n, (own, _) in enumerate(found) if own < inf]
+        left = [part for part in parts if part.bound < cut]
 
         def joined(before: Any, rows: list[Any]) -> Any:
             return np.concatenate([np.delete(before, at, axis=0), np.array(
-                [rows[n] for n in left], dtype=before.dtype).reshape(len(left), *before.shape[1:])])
+                rows, dtype=before.dtype).reshape(len(left), *before.shape[1:])])
 
-        self.points = joined(self.points, [best if own > bound else point for own, best in found])
-        self.bounds = joined(self.bounds, [max(bound, own) for own, _ in found])
-        self.stages, self.cases, self.boxes = (joined(before, rows) for before, rows in (
-            (self.stages, [stage] * len(cases)), (self.cases, cases), (self.boxes, boxes)))
+        self.points = joined(self.points, [part.point if part.bound > bound else point for part in left])
+        self.bounds = joined(self.bounds, [max(bound, part.bound) for part in left])
+        self.stages = joined(self.stages, [stage] * len(left))
+        self.cases = joined(self.cases, [part.case for part in left])
+        self.boxes = joined(self.boxes, [part.box for part in left])
 
-    def _tell_apart(self, at: int, cut: float) -> None:
-        """Part the space by what rests at the innermost memory where that is open."""
-        place, number = int(np.flatnonzero(self.cases[at] < 0)[-1]), len(self.builder.rests)
-        cases = np.repeat(self.cases[at:at + 1], number, axis=0)
-        cases[:, place] = np.arange(number)
-        self._replace(at, [self.boxes[at]] * number, list(cases), OPEN if place else ROUGH, cut)
+    def _look(self, at: int, cases: Integers, boxes: Integers, turns: int, cut: float) -> list[_Part]:
+        """Return what a part falls into, with their bounds."""
+        return [_Part(*self._ascend(self.points[at], case, box, cut, turns), case, box)
+                for case, box in zip(cases, boxes, strict=True)]
 
-    def _halve(self, at: int, cut: float) -> None:
-        """Halve a part at the extents, or lanes, in which the chains differ most that make up its bound."""
-        box, case = self.boxes[at], self.cases[at]
+    def _divide(self, at: int, cut: float) -> None:
+        """Divide a part by what rests at a memory, if that is open and raises the bound, or else halve it.
+
+        It is halved at the extents, or lanes, in which the chains differ most that make up its bound.
+        """
+        box, case, bound = self.boxes[at], self.cases[at], self.bounds[at]
+        told = []
+        if case.min(initial=0) < 0:
+            cases = np.repeat(case[None], len(self.builder.rests), axis=0)
+            cases[:, np.flatnonzero(case < 0)[-1]] = np.arange(len(cases))
+            told = self._look(at, cases, np.repeat(box[None], len(cases), axis=0), GLANCE, cut)
+            if min(part.bound for part in told) > bound + RISE * (cut - bound):
+                self._replace(at, told, ROUGH, cut)
+                return
         self._ascend(self.points[at], case, box, inf, TURNS)
         found = self._widest()
         if found is None:
-            self.stages[at] = WHOLE
+            if told:
+                self._replace(at, told, ROUGH, cut)
+            else:
+                self.stages[at] = WHOLE
             return
         g, layer, side, last = found
-        lower, upper = box.copy(), box.copy()
-        lower[g, layer, 2 * side + 1], upper[g, layer, 2 * side] = last, last + 1
-        self._replace(at, [lower, upper], [case, case], SETTLED, cut)
+        halves = np.repeat(box[None], 2, axis=0)
+        halves[0, g, layer, 2 * side + 1], halves[1, g, layer, 2 * side] = last, last + 1
+        self._replace(at, self._look(at, np.repeat(case[None], 2, axis=0), halves, TURNS, cut), SETTLED, cut)
 
     def _widest(self) -> tuple[int, int, int, int] | None:
-        """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half."""
+        """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half.
+
+        Lanes count more than extents: there are few of them, and half a lane more or less leaves most to be gained.
+        """
         p, (*_, parts, paths, _) = self.problem, self._work
         least, found, layers = 1e-6, None, 2 * self.builder.memories
         for g in range(len(p.dims)):
@@ -155,16 +181,17 @@ class DualBound(Resumable):
             arrays = np.flatnonzero(p.edge_starts[g, :, 0] < p.edge_starts[g, :, 1])
             for side in range(2 if p.shapes[g, 1] > 1 else 1):
                 cells, ways = paths[g, some, :layers], paths[g, some][:, layers + arrays]
-                at = cells % p.shapes[g, 1] if side else cells // p.shapes[g, 1]
-                extents = self.builder.ranges[p.dims[g, side]].low[at]
-                at = np.hstack([at, p.ends[ways, 4 + side]])
-                logs = np.log(np.hstack([extents, at[:, layers:]]))
+                low = self.builder.ranges[p.dims[g, side]].low
+                extents = low[cells % p.shapes[g, 1] if side else cells // p.shapes[g, 1]]
+                logs = np.log(np.hstack([extents, p.ends[ways, 4 + side]]))
                 mean = share @ logs
                 spread = share @ np.abs(logs - mean)
+                spread[layers:] *= LANES
                 k = int(spread.argmax())
                 if spread[k] > least:
+                    middle = exp(mean[k]) * (1 + 1e-9)
                     least, layer = float(spread[k]), k if k < layers else layers + int(arrays[k - layers])
-                    found = g, layer, side, int(at[logs[:, k] <= mean[k], k].max())
+                    found = g, layer, side, int(middle if k >= layers else np.searchsorted(low, middle, "right") - 1)
         return found
 
 

@@ -15,6 +15,8 @@ FIRST_SHARPNESS, SHARPEST = 32.0, 512.0
 """How sharply the largest of several is told from the others: at first, and where the search ends."""
 SHIFTS = 4
 """How often weight is shifted before chains are looked for anew, at most."""
+LOOKS, LEVEL = 12, 0.05
+"""Points of a line that are looked at at most, and what part of its first slope counts as none."""
 
 
 @compiled
@@ -242,25 +244,34 @@ def against(slope: Compiled, atom: Compiled) -> Compiled:
 
 
 @compiled
-def line(p: Compiled, index: Compiled, x: Compiled, way: Compiled, most: Compiled, sharpness: Compiled, room: Compiled,
-         slope: Compiled, at: Compiled) -> Compiled:
-    """Return how far along ``way`` the smooth score falls, ``most`` at most."""
-    low, high = 0.0, most
-    for k in range(len(x)):
-        at[k] = x[k] + most * way[k]
-    climb(p, index, at, sharpness, room, slope)
-    if against(slope, way) <= 0.0:
-        return most
-    for _ in range(6):
-        middle = 0.5 * (low + high)
+def line(p: Compiled, index: Compiled, x: Compiled, way: Compiled, most: Compiled, falls: Compiled,
+         sharpness: Compiled, room: Compiled, slope: Compiled, at: Compiled) -> Compiled:
+    """Return how far along ``way`` the smooth score falls, ``most`` at most; ``falls`` is how steeply it does at first.
+
+    Between two points where it falls and rises the next is where a straight slope would be 0 (Illinois's rule).
+    """
+    low, high, before, after, step, side = 0.0, most, -falls, 0.0, most, 0
+    for _ in range(LOOKS):
         for k in range(len(x)):
-            at[k] = x[k] + middle * way[k]
+            at[k] = x[k] + step * way[k]
         climb(p, index, at, sharpness, room, slope)
-        if against(slope, way) > 0.0:
-            high = middle
+        rise = against(slope, way)
+        if rise <= 0.0:
+            if step == most or -rise < LEVEL * falls:
+                return step
+            low, before = step, rise
+            if side < 0:
+                after *= 0.5
+            side = -1
         else:
-            low = middle
-    return 0.5 * (low + high)
+            if rise < LEVEL * falls:
+                return step
+            high, after = step, rise
+            if side > 0:
+                before *= 0.5
+            side = 1
+        step = (low * after - high * before) / (after - before)
+    return low
 
 
 @compiled
@@ -280,7 +291,7 @@ def shift(p: Compiled, index: Compiled, atoms: Compiled, parts: Compiled, x: Com
         return 0.0
     for k in range(len(x)):
         way[k] = atoms[best, k] - atoms[worst, k]
-    step = line(p, index, x, way, parts[worst], sharpness, room, trial, at)
+    step = line(p, index, x, way, parts[worst], most - least, sharpness, room, trial, at)
     parts[best] += step
     parts[worst] -= step
     if parts[worst] < 1e-12:
