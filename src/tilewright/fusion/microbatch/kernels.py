@@ -212,6 +212,23 @@ def know_groups(plans, begin, which, costs, rows, batch, tiles, sizes, weights, 
             first = last + 1
 
 
+@_part
+def copy_group(plans, rows, first, last, plan):
+    """Take the entries of a group, up to ``last``, from the strategy that is best there."""
+    for q in range(first, last):
+        plan[q] = plans[rows[first, last - 1], q]
+
+
+@_part
+def least_above(values, known):
+    """Return where the least of the finite values above one is, -1 where none is."""
+    found, least = -1, np.inf
+    for at in range(len(values)):
+        if known < values[at] < least:
+            found, least = at, values[at]
+    return found
+
+
 @kept
 @njit(**_OPTIONS)
 def join_groups(plans, costs, rows, found):
@@ -224,28 +241,33 @@ def join_groups(plans, costs, rows, found):
     begin, end = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
     before[0], after[count] = 0.0, 0.0
     for last in range(count):
-        begin[last + 1] = (before[:count] + costs[:, last]).argmin()
-        before[last + 1] = before[begin[last + 1]] + costs[begin[last + 1], last]
+        for first in range(last + 1):
+            cost = before[first] + costs[first, last]
+            if cost < before[last + 1]:
+                before[last + 1], begin[last + 1] = cost, first
     for first in range(count - 1, -1, -1):
-        last = (costs[first] + after[1:]).argmin()
-        after[first], end[first] = costs[first, last] + after[last + 1], last + 1
-    values = (before[:count].reshape(-1, 1) + costs + after[1:]).ravel()
-    made, known = 0, 0.0
-    for at in np.argsort(values):
-        if made == len(found) or values[at] == np.inf:
-            break
-        if values[at] <= known * (1 + 1e-12):
-            continue
+        for last in range(first, count):
+            cost = costs[first, last] + after[last + 1]
+            if cost < after[first]:
+                after[first], end[first] = cost, last + 1
+    values = np.full(count * count, np.inf)
+    for first in range(count):
+        for last in range(first, count):
+            values[first * count + last] = before[first] + costs[first, last] + after[last + 1]
+    known = 0.0
+    for made in range(len(found)):
+        at = least_above(values, known * (1 + 1e-12))
+        if at < 0:
+            return made
         known, first, last = values[at], at // count, at % count + 1
-        found[made, first:last] = plans[rows[first, last - 1], first:last]
+        copy_group(plans, rows, first, last, found[made])
         while first > 0:
-            found[made, begin[first]:first] = plans[rows[begin[first], first - 1], begin[first]:first]
+            copy_group(plans, rows, begin[first], first, found[made])
             first = begin[first]
         while last < count:
-            found[made, last:end[last]] = plans[rows[last, end[last] - 1], last:end[last]]
+            copy_group(plans, rows, last, end[last], found[made])
             last = end[last]
-        made += 1
-    return made
+    return len(found)
 
 
 @kept
