@@ -1,6 +1,6 @@
 """What `exact` proves in spaces with perfect tiling is the optimum: small ones are enumerated, whatever the machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -189,20 +189,47 @@ def bounds(tables, chosen, work, found):
     return True
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_bounds_of_choices_are_no_higher_than_scores_and_those_of_what_they_begin_no_higher_than_theirs(seed):
-    """What is left out for the bound of its first dimensions' chains would be left out for that of all."""
-    rng = np.random.default_rng(seed)
+def spaces_and_tables(rng: np.random.Generator, objective: str) -> Iterator[tuple[MapSpace, Tables]]:
+    """Yield spaces of large layers and of random ones, with what their bounds are made from."""
     spaces = [MapSpace(operator, preset(name), "perfect") for operator in LARGE
               for name in ("eyeriss", "simba-like", "tpu-like", "edge-s2")]
     drawn = [random_space(rng) for _ in range(40)]
     spaces += [MapSpace(one.operator, one.accelerator, tiling, one.constraints) for one, tiling in zip(
         drawn, ["perfect", "perfect", "imperfect"] * 14, strict=False)]
-    held = scored = 0
     for space in spaces:
-        tables = Tables.of(space, Objective.parse(OBJECTIVES[seed % len(OBJECTIVES)]))
-        if tables is None or not tables.chains:
-            continue
+        tables = Tables.of(space, Objective.parse(objective))
+        if tables is not None and tables.chains:
+            yield space, tables
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_beginning_of_a_choice_is_left_out_that_may_score_below_the_cut(seed):
+    """The descent, begun from each of its first dimensions' chains, goes on, and from all but one finds the choice."""
+    rng, held = np.random.default_rng(seed), 0
+    for space, tables in spaces_and_tables(rng, OBJECTIVES[seed % len(OBJECTIVES)]):
+        dims = len(tables.chains)
+        for _ in range(8):
+            chosen = rng.integers(tables.starts[:-1], tables.starts[1:])
+            score = least_score(tables, chosen)
+            for depth in range(1, dims) if 0.0 < score < np.inf else ():
+                at, found = np.zeros(dims + 4, dtype=np.int64), np.zeros((2048, dims), dtype=np.int64)
+                at[0], last = -1, depth == dims - 1
+                count = kernels.descend(
+                    tables.arrays, tables.starts, depth, chosen[None, :depth].copy(), np.zeros(1), score * (1 + 1e-9),
+                    at, 1_000_000 if last else 1, tables.room, found, np.zeros(len(found), dtype=np.int64))
+                assert (found[:count] == chosen).all(axis=1).any() if last else at[1] == depth, (
+                    space.operator, space.accelerator, chosen, depth)
+                held += 1
+    assert held > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_bounds_of_choices_are_no_higher_than_scores_and_those_of_what_they_begin_no_higher_than_theirs(seed):
+    """What is left out for the bound of its first dimensions' chains would be left out for that of all."""
+    rng = np.random.default_rng(seed)
+    held = scored = 0
+    for space, tables in spaces_and_tables(rng, OBJECTIVES[seed % len(OBJECTIVES)]):
         found, work, several = np.zeros(len(tables.chains) + 1), tables.room, 3
         for _ in range(120):
             chosen = rng.integers(tables.starts[:-1], tables.starts[1:])
