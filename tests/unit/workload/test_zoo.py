@@ -22,19 +22,19 @@ REQUIRED = ("densenet121", "googlenet", "resnext50", "squeezenet", "mobilebert",
             "bert-large", "gpt2", "transformer-xl", "xlm", "flaubert", "t5-base", "dlrm", "ncf", "gnmt",
             "faster-rcnn", "deepspeech2", "alphagozero", "deepbench-conv-training", "deepbench-conv-server",
             "deepbench-conv-device", "deepbench-gemm-training", "deepbench-gemm-server", "deepbench-gemm-device")
-PUBLISHED = [(name, figure) for name in zoo.names() for figure in zoo.describe(name).published]
 
 
 def test_the_zoo_has_what_was_asked_for() -> None:
     assert set(REQUIRED) <= set(zoo.names())
 
 
-@pytest.mark.parametrize(("name", "figure"), PUBLISHED, ids=[f"{n}-{f.quantity}-{f.value}" for n, f in PUBLISHED])
-def test_totals_against_published_figures(name: str, figure: zoo.Published) -> None:
-    graph = zoo.load(name, **dict(figure.options))
-    ours = {"macs": graph.macs, "parameters": graph.weight_words, "nodes": len(graph.mac_nodes)}[figure.quantity]
-    assert ours == pytest.approx(figure.value, rel=figure.tolerance, abs=0), figure.source
-    assert figure.tolerance <= 0.015
+@pytest.mark.parametrize("name", zoo.names())
+def test_totals_against_published_figures(name: str) -> None:
+    for figure in zoo.describe(name).published:
+        graph = zoo.load(name, **dict(figure.options))
+        ours = {"macs": graph.macs, "parameters": graph.weight_words, "nodes": len(graph.mac_nodes)}[figure.quantity]
+        assert ours == pytest.approx(figure.value, rel=figure.tolerance, abs=0), figure.source
+        assert figure.tolerance <= 0.015
 
 
 def encoder(layers: int, width: int, inner: int, rows: int) -> int:
@@ -164,7 +164,8 @@ def test_modules_of_stable_diffusion_against_a_published_count() -> None:
 
 
 def test_every_network_is_held_to_something() -> None:
-    held = {name for name, figure in PUBLISHED if figure.quantity in ("macs", "nodes")} | set(DERIVED)
+    held = {name for name in zoo.names() if {"macs", "nodes"} & {
+        figure.quantity for figure in zoo.describe(name).published}} | set(DERIVED)
     held |= {name for name in zoo.names() if zoo.describe(name).phases}  # test_language_models.py holds these
     assert held == set(zoo.names())
 
