@@ -160,6 +160,8 @@ INVENTED = [name for name in TINY if name.split("-")[0] in ("flexion", "gamma", 
 TURNED = pytest.mark.parametrize("name", [name if name in {*QUICK, *INVENTED} - {"flexion-future"} else pytest.param(
     name, marks=pytest.mark.slow) for name in TINY])
 """All studies are turned in the long run; these take part of a second or few."""
+FEW_DENSITIES = 1.0, 0.5, 0.1, 0.05
+"""Those that claims of table 5.4 are judged at, of eleven."""
 LEFT_OUT = "standard GA", "portfolio", "TBPSA", "DE", "(1+1)-ES"
 """Baselines that a tiny run does without: they are run as the others are."""
 NEEDS_LEARN = {"mse-fig5.3", "dnnfuser-table2", "dnnfuser-table3", "sagar-fig7e", "sagar-fig8",
@@ -177,6 +179,18 @@ def tiny(name, seeds=1):
     return Setting("tiny", seeds, TINY[name])
 
 
+def few_densities(monkeypatch):
+    """Let table 5.4 be of four densities."""
+    from tilewright.reproduce import mse_table5_4
+
+    places = [mse_table5_4.TESTED.index(density) for density in FEW_DENSITIES]
+    monkeypatch.setattr(mse_table5_4, "PUBLISHED", {
+        layer: tuple(tuple(column[place] for place in places) for column in columns)
+        for layer, columns in mse_table5_4.PUBLISHED.items()})
+    for name in ("TESTED", "OURS"):
+        monkeypatch.setattr(mse_table5_4, name, FEW_DENSITIES)
+
+
 def require_extras(name):
     if name in NEEDS_LEARN:
         pytest.importorskip("torch")
@@ -190,13 +204,15 @@ def test_every_study_has_a_tiny_run_here():
 
 @EVERY
 def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monkeypatch):
-    from tilewright.reproduce import gamma_methods, mse_sparse, write_reproduction
+    from tilewright.reproduce import gamma_methods, mse_sparse, sagar_advice, write_reproduction
 
     require_extras(name)
     for label in LEFT_OUT:
         monkeypatch.delitem(gamma_methods.BASELINES, label)
     monkeypatch.setattr(mse_sparse, "LARGEST_TWIN", 500)
     monkeypatch.setattr(mse_sparse, "SAMPLES", 4)
+    monkeypatch.setattr(sagar_advice, "STARTS", 2)
+    few_densities(monkeypatch)
     setting = Setting("tiny", 1, TINY[name] | SMALLER.get(name, {}))
     outcome = run_study(name, setting, out=folder)
     study, found = outcome.study, outcome.findings
@@ -384,6 +400,7 @@ DETERMINED = {
 def test_results_can_turn_every_verdict(name, request, tmp_path, monkeypatch):
     require_extras(name)
     monkeypatch.setattr("tilewright.reproduce.mse_fig5_3.ENOUGH", 1)
+    few_densities(monkeypatch)
     study, setting = REPRODUCTIONS.get(name), tiny(name, 2)
     owner = REPRODUCTIONS.get(study.cells) if study.cells else study
     if name in INVENTED:

@@ -28,7 +28,8 @@ def place(monkeypatch, tmp_path):
 
 
 def mapped(**changes):
-    return tw.map(NETWORK, **{"arch": "eyeriss", "budget": 300, "seed": 1, **changes})
+    """Map the network by a mapper that is quick."""
+    return tw.map(NETWORK, **{"arch": "eyeriss", "mapper": "gamma", "budget": 300, "seed": 1, **changes})
 
 
 def found(run):
@@ -79,7 +80,8 @@ def test_without_a_store_nothing_is_kept(place):
 
 
 def designed(**changes):
-    return tw.design(NETWORK, "edge-s2", "area=0.03mm2", **{"budget": 80, "store": False, **changes})
+    two = Graph("two", NETWORK.nodes[:2])
+    return tw.design(two, "edge-s2", "area=0.03mm2", **{"budget": 80, "store": False, **changes})
 
 
 def test_designs_begin_from_what_earlier_ones_put_into_the_library(place):
@@ -88,13 +90,12 @@ def test_designs_begin_from_what_earlier_ones_put_into_the_library(place):
     better = designed(budget=500, seed=5, store=True)
     with Library(place) as library:
         assert {(one.layer, one.mapper, one.run_id) for one in library.entries()} == {
-            (layer.name, "design auto", better.runs[0].record.id) for layer in LAYERS}
+            (layer.name, "design auto", better.runs[0].record.id) for layer in LAYERS[:2]}
     assert better.score < plain.score
     assert designed().score == plain.score  # the library is begun from only where that is asked for
-    for seed in range(2):
-        begun_from = designed(seed=seed, warm_start="library")
-        assert begun_from.score <= better.score
-        assert begun_from.result.history[0].score < plain.result.history[0].score
+    begun_from = designed(warm_start="library")
+    assert begun_from.score <= better.score
+    assert begun_from.result.history[0].score < plain.result.history[0].score
     assert begun_from.runs[0].record.request.warm_start == "library"
 
 
