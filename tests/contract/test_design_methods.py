@@ -15,7 +15,7 @@ from tilewright.workload import UniqueOperator, convolution, matmul
 
 LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
           UniqueOperator(convolution("window", in_channels=4, out_channels=6, kernel=3, out_size=5), 1, ("window",))]
-SAMPLES = 151
+SAMPLES = 101
 SHORTER = {"gradient": {"steps": 8, "every": 4}}
 """Options with which a method takes less time, and does the same."""
 
@@ -119,7 +119,7 @@ def test_unknown_options_are_refused_by_name(method):
         run(method, options={"colour": 3})
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @EVERY
 @pytest.mark.parametrize("objective", ["energy", "edp-area"])
 def test_other_objectives_limits_and_arrays_of_fixed_shape_are_searched(method, objective):

@@ -33,7 +33,7 @@ def counted(case, conventions):
 
 
 # `tests/contract/test_accuracy.py` compares the same figures of all of them, and of all further ones.
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if at % 5 else [])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if at % 15 else [])
                                   for at, name in enumerate(CASES)])
 def test_timeloops_counts_cycles_and_energy(name):
     case, theirs = CASES[name]
@@ -55,7 +55,7 @@ def check_further(name):
     assert found.energy_pj == pytest.approx(theirs["energy_pj"], rel=0, abs=0.005 * (4 * len(counts) + 1))
 
 
-@pytest.mark.parametrize("name", [*list(FURTHER_CASES)[:-DIRECTED:20], *list(FURTHER_CASES)[-DIRECTED:]])
+@pytest.mark.parametrize("name", [*list(FURTHER_CASES)[:-DIRECTED:60], *list(FURTHER_CASES)[-DIRECTED:]])
 def test_timeloops_figures_of_further_nests(name):
     check_further(name)
 

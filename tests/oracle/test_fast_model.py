@@ -204,12 +204,12 @@ def test_cycles_are_exact_whichever_way_they_are_found(kind, monkeypatch):
 
 def test_large_products_are_divided_in_two_steps():
     """Past 2^53 words times cycles are rounded: 2^28 rows of 3 words at 0.700001 a cycle."""
-    small, large = (Operator("rows", "einsum", (("M", 3), ("N", size)), tuple(
-        Tensor(name, role, (Axis((("M", 1),)), Axis((("N", 1),)))) for name, role in (
-            ("W", "weights"), ("I", "inputs"), ("O", "outputs")))) for size in (2**10, 2**28))
+    small, large = (Operator("rows", "einsum", (("M", 3), ("N", side), ("Q", side)), tuple(
+        Tensor(name, role, tuple(Axis(((dimension, 1),)) for dimension in "MNQ")) for name, role in (
+            ("W", "weights"), ("I", "inputs"), ("O", "outputs")))) for side in (2**5, 2**14))
     accelerator = Accelerator("machine", (
         Memory("Main", ("weights", "inputs", "outputs"), ENERGY, bandwidth=Bandwidth(read=0.700001)),))
-    mapping = Mapping((LevelLoops("Main", (Loop("M", 1), Loop("N", 1))),))
+    mapping = Mapping((LevelLoops("Main", (Loop("M", 1), Loop("N", 1), Loop("Q", 1))),))
     for operator, kind in ((small, "short"), (large, "long")):
         batch = MappingBatch.from_mappings([mapping], operator, accelerator)
         model = DenseModel(operator, accelerator, batch.layout)

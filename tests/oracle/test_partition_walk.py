@@ -59,16 +59,16 @@ def hold(seeds):
 
 
 def test_all_figures_are_those_of_the_walk():
-    assert min(hold(range(120)).values()) > 4
+    assert min(hold(range(60)).values()) > 2
 
 
 def test_energy_and_what_is_least_of_it_are_those_of_the_walk():
     table = technology("28nm")
-    for seed in range(5):
+    for seed in range(3):
         sizes, _, array, effects = drawn(np.random.default_rng(seed))
         array = replace(array, macs=16, cell=2, bank_words=64 << seed % 5, power_w=0.01 + seed / 100,
                         clock_ghz=1.0 + seed % 2)
-        given = array.configurations()[seed % 2::2]
+        given = array.configurations()[seed % 2::4]
         walked = [PartitionWalk(sizes, one, array, effects) for one in given]
         spent = np.array([walk.energy_pj(array.bank_words, table) for walk in walked])
         counts = partitioned_counts([sizes], given, array, effects)

@@ -96,7 +96,7 @@ def least_in_place(buffers):
     return next(height for height in range(1, 99) if fits((), height))
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [16, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("equal", [True, False])
 def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, count, monkeypatch):
     rng, better, above = np.random.default_rng(3), 0, 0
@@ -124,8 +124,8 @@ QUICK = [name for name in PACKERS if name != "cp-sat"]
 
 
 def test_exact_placements_of_few_buffers_are_the_least():
-    above = sum(check(seed, 6, QUICK) for seed in range(200))
-    assert above > 5  # the live peak alone would not do
+    above = sum(check(seed, 6, QUICK) for seed in range(80))
+    assert above > 1  # the live peak alone would not do
 
 
 def test_constraint_programming_agrees():

@@ -175,7 +175,7 @@ def test_a_checkpointed_run_is_resumed_only_when_asked(tilewright, machine, tmp_
 
 def test_a_run_that_ends_early_goes_on_where_it_was(tilewright, tmp_path):
     """Ctrl-C keeps and shows what was found; a killed run resumes, and ends as the undisturbed one would have."""
-    words = ["map", "ncf", "-a", "edge-s2", "-b", "3k", "--workers", "1"]
+    words = ["map", "ncf", "-a", "edge-s2", "-m", "gamma", "-b", "8k", "--workers", "1"]
     assert tilewright(*words, "--no-store", "--json", "undisturbed.json").code == 0
     undisturbed = open_run(tmp_path / "undisturbed.json").record
     for blow, folder in ((signal.SIGINT, "interrupted"), (signal.SIGKILL, "killed")):
@@ -192,9 +192,9 @@ def test_a_run_that_ends_early_goes_on_where_it_was(tilewright, tmp_path):
             assert "Interrupted: of 4 distinct layers " in out
             assert "The same command with --resume takes it up." in err
             early = open_run(tmp_path / "early.json").record
-            assert 0 < early.totals.samples < 12_000
+            assert 0 < early.totals.samples < 32_000
             assert open_run("last").record.id == early.id
         assert tilewright(*words, *kept[:2], "--resume", "--again", "--json", "late.json").code == 0
         late = open_run(tmp_path / "late.json").record
-        assert late.totals.samples == 12_000
+        assert late.totals.samples == 32_000
         assert [layer.mapping for layer in late.layers] == [layer.mapping for layer in undisturbed.layers]

@@ -18,15 +18,18 @@ CLASSES = {"id2label": {str(index): str(index) for index in range(1000)}}
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
-@pytest.fixture
-def load(tmp_path):
-    """Write a configuration into a folder of its own and read it."""
+@pytest.fixture(scope="module")
+def load(tmp_path_factory):
+    """Write a configuration into a folder of its own and read it, each once."""
+    folder, kept = tmp_path_factory.mktemp("model"), {}
 
     def build(model_type, *, bind=None, **values):
-        folder = tmp_path / "model"
-        folder.mkdir(exist_ok=True)
-        (folder / "config.json").write_text(json.dumps({"model_type": model_type, **values}))
-        return load_huggingface(folder, bind=bind)
+        text = json.dumps({"model_type": model_type, **values})
+        key = text, json.dumps(bind)
+        if key not in kept:
+            (folder / "config.json").write_text(text)
+            kept[key] = load_huggingface(folder, bind=bind)
+        return kept[key]
 
     return build
 
@@ -49,7 +52,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_known_network_is_that_of_the_zoo(case, load):
     name, model_type, values, bind = KNOWN[case]
@@ -155,6 +158,8 @@ CAUSAL = {
     "gptj": ("GPTJForCausalLM", {"n_embd": 16, "n_layer": 1, "n_head": 4, "rotary_dim": 4, "vocab_size": 50}),
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 16, "n_layer": 1, "n_head": 4, "vocab_size": 50}),
 }
+ALIKE = "qwen2", "phi3", "gptj"
+"""What attends as others do: to groups of heads as llama, or to heads as gpt2."""
 
 
 def counted(name, values, architecture, past, inputs):
@@ -177,7 +182,8 @@ def counted(name, values, architecture, past, inputs):
 
 
 @pytest.mark.parametrize(("name", "bind"), [
-    *((name, CACHED) for name in CAUSAL), *((name, {**TEXT, "phase": "prefill"}) for name in ("llama", "mistral"))])
+    *(pytest.param(name, CACHED, marks=[pytest.mark.slow] if name in ALIKE else []) for name in CAUSAL),
+    *((name, {**TEXT, "phase": "prefill"}) for name in ("llama", "mistral"))])
 def test_language_models_have_the_counts_of_pytorch(name, bind, load):
     import torch
 

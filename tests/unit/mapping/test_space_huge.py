@@ -39,7 +39,8 @@ def test_any_size_is_counted_or_estimated_at_once(tiling, sizes):
     assert time.process_time() - start < 10  # measured: below 2
 
 
-@pytest.mark.parametrize(("memories", "extent", "power"), [(12, 10**9, 283), (8, 200_000, 106)])
+@pytest.mark.parametrize(("memories", "extent", "power"), [
+    (12, 10**9, 283), pytest.param(8, 200_000, 106, marks=pytest.mark.slow)])
 def test_spaces_of_many_memories_are_estimated_in_little_room(memories, extent, power):
     dram, *_ = preset("eyeriss").memories
     machine = Accelerator("deep", tuple(replace(dram, name=f"L{place}") for place in range(memories)))

@@ -191,7 +191,7 @@ def test_that_a_space_is_large_is_told_without_counting_it(name, monkeypatch):
 
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_one_dimension_alone_is_counted_as_brute_force_does(tiling):
-    for size in (1, 2, 7, 12, 17, 24):
+    for size in (1, 2, 7, 12):
         space = MapSpace(matmul("vector", m=size, n=1, k=1), MACHINES["fixed"], tiling)
         assert space.size().mappings == brute_force(space)
 

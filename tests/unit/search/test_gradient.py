@@ -16,6 +16,7 @@ from tilewright.search.points import fitted, to_mappings, to_points  # noqa: E40
 
 CONV = convolution("c", in_channels=64, out_channels=128, in_size=(28, 28), kernel=3, padding=1)
 MACHINE = preset("accel-b")
+QUICK = {"starts": 8, "steps": 5}
 SPACE = MapSpace(CONV, MACHINE)
 SCORER = Scorer(Objective.parse("edp"), CONV, MACHINE)
 
@@ -41,7 +42,7 @@ def test_it_beats_random_search_at_equal_samples():
 def test_constraints_hold():
     space = MapSpace(CONV, MACHINE, constraints=Constraints(
         loops={"PEs.X": ("K",), "PEs.Y": ("C",)}, orders={"Shared": (("N", "K", "C", "P", "Q", "R", "S"),)}))
-    made = MAPPERS.get("gradient")(Task(space, np.random.default_rng(0)))
+    made = MAPPERS.get("gradient")(Task(space, np.random.default_rng(0), options=QUICK))
     for _ in range(3):
         batch = made.ask(100)
         assert space.contains(batch).all()
@@ -52,7 +53,7 @@ def test_pytorch_has_its_threads_back_afterwards():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        search(CONV, MACHINE, mapper="gradient", budget=50)
+        search(CONV, MACHINE, mapper="gradient", budget=50, options=QUICK)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

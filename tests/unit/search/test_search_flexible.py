@@ -78,11 +78,11 @@ def test_one_member_is_searched_as_alone():
 
 def test_time_is_shared_too():
     started = time.process_time()
-    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="1s",
+    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="0.5s",
                             watch=Watch(clock=time.process_time))
-    assert 0.75 < time.process_time() - started < 6
+    assert 0.35 < time.process_time() - started < 6
     assert found.mapping is not None
-    assert found.samples > 500
+    assert found.samples > 200
     assert found.stopped == "seconds"
     assert search_flexible(LAYER, flexible("1011"), budget="600,100s").samples == 600
     assert search_flexible(LAYER, flexible("1011"), budget="600,100s").stopped == "samples"
