@@ -36,6 +36,11 @@ EVERY = pytest.mark.parametrize("mapper", [
 # What libraries do in Python takes up to a thousand times longer.
 SLOW = {mapper for mapper in MAPPERS if extra_of(mapper) == "optimizers"}
 FEWER = {*SLOW, "gradient", "mind-mappings"}
+# All optimisers of libraries propose points, which one class makes mappings of: by default one stands for them.
+ADAPTED = pytest.mark.parametrize("mapper", [
+    pytest.param(mapper, marks=[pytest.mark.skipif(mapper not in INSTALLED, reason=f"needs extra {extra_of(mapper)}"),
+                                *([pytest.mark.slow] if mapper in SLOW and mapper != "cma-es" else [])])
+    for mapper in MAPPERS])
 SAMPLES = {mapper: 150 if mapper in FEWER else 634 for mapper in MAPPERS}
 SHORTER = {"gradient": {"starts": 8, "steps": 5}}
 """Options with which a mapper takes less time, and does the same."""
@@ -132,7 +137,7 @@ def boxes_fit(mapping, operator, machine):
     return True
 
 
-@EVERY
+@ADAPTED
 def test_boxes_fit_where_a_machine_counts_them(mapper):
     machine = replace(SMALL, footprint="box")
     found = search(STRIDED, machine, mapper=mapper, budget=60 if mapper in FEWER else 600, seed=3,
@@ -160,7 +165,7 @@ def test_history_only_improves_and_stays_within_the_budget(mapper):
     assert 1 <= samples[0] <= samples[-1] <= SAMPLES[mapper]
 
 
-@EVERY
+@ADAPTED
 def test_all_that_is_proposed_fits_the_arrays_and_covers_the_operator(mapper):
     task = Task(SPACE, np.random.default_rng(1), SAMPLES[mapper], SHORTER.get(mapper, {}))
     made = MAPPERS.get(mapper)(task)
@@ -220,7 +225,7 @@ def test_a_search_that_is_stopped_and_resumed_ends_as_one_that_was_not(mapper, t
     assert same(run(mapper, watch=Watch(checkpoint=file)), whole)
 
 
-@EVERY
+@ADAPTED
 def test_mappings_to_start_from_are_scored_first(mapper):
     start = SPACE.sample(np.random.default_rng(8), 7)
     each = [run("random", budget=1, start=start.take(slice(b, b + 1))).score for b in range(7)]
@@ -233,7 +238,7 @@ def test_mappings_to_start_from_are_scored_first(mapper):
     assert same(warm, run(mapper, start=start, watch=Watch(threads=3)))
 
 
-@EVERY
+@ADAPTED
 def test_a_warm_search_that_is_stopped_and_resumed_ends_as_one_that_was_not(mapper, tmp_path, monkeypatch):
     start = SPACE.sample(np.random.default_rng(8), 7)
     interrupted = Interrupt(mapper, after=10**9)
@@ -251,7 +256,8 @@ LEARNS = [mapper for mapper in MAPPERS if mapper not in ("random", "random-prune
 
 
 @pytest.mark.parametrize("mapper", [
-    pytest.param(mapper, marks=pytest.mark.skipif(mapper not in INSTALLED, reason=f"needs extra {extra_of(mapper)}"))
+    pytest.param(mapper, marks=[pytest.mark.skipif(mapper not in INSTALLED, reason=f"needs extra {extra_of(mapper)}"),
+                                *([pytest.mark.slow] if mapper in SLOW and mapper != "cma-es" else [])])
     for mapper in LEARNS])
 def test_what_a_search_begins_from_is_proposed_first_and_decides_what_follows(mapper):
     drawn = SPACE.refit(SPACE.sample(np.random.default_rng(4), 12))

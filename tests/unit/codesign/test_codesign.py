@@ -115,7 +115,7 @@ def test_exploring_tells_what_each_choice_is_worth():
     choices = {"rigid": BASE.flexibility, "pairs": replace(BASE.flexibility, parallelism=ParallelismFlexibility()),
                "all": BASE.flexibility.of_class("1111")}
     told = []
-    found = explore({"net": LAYERS, "one": LAYERS[:1]}, BASE, choices, samples=60,
+    found = explore({"net": LAYERS, "one": LAYERS[:1]}, BASE, choices, samples=30,
                     runner=Runner(workers=2, observer=told.append))
     assert (told[-1].done, told[-1].total) == ((4 + 1) * 3, (4 + 1) * 3)
     assert (found.networks, found.choices) == (("net", "one"), ("rigid", "pairs", "all"))
@@ -132,7 +132,7 @@ def test_exploring_tells_what_each_choice_is_worth():
     assert found.worth("all") == pytest.approx(np.sqrt(found.relative("net", "all") * found.relative("one", "all")))
     assert pareto(found)[0] == "rigid"
     assert pareto(found)[-1] == "all"
-    assert explore({"net": LAYERS, "one": LAYERS[:1]}, BASE, choices, samples=60, runner=Runner(workers=1)) == found
+    assert explore({"net": LAYERS, "one": LAYERS[:1]}, BASE, choices, samples=30, runner=Runner(workers=1)) == found
     with pytest.raises(InputError, match="must have been asked"):
         found.of("net", "none")
 

@@ -63,8 +63,8 @@ def test_on_a_cluster_nothing_is_lost_nothing_done_twice_and_all_comes_out_alike
 
 def a_worker_a_node_and_the_driver_are_lost(cluster, tmp_path, kept_rows):
     """In one run: a job kills its worker, a node goes with what is under way on it, the driver is killed."""
-    place, count, other = tmp_path / "results.sqlite", 24, cluster.told["other"]
-    first = driver(cluster, place, tmp_path, count, 0.5, deadly=1)
+    place, count, other = tmp_path / "results.sqlite", 16, cluster.told["other"]
+    first = driver(cluster, place, tmp_path, count, 0.3, deadly=1)
     waited_for(lambda: under_way(tmp_path, other), first)
     cluster.stdin.write("lose\n")
     cluster.stdin.flush()

@@ -115,7 +115,7 @@ def test_the_best_of_all_kept_sets_is_proved_and_what_is_proved_on_the_way_holds
 
 def test_what_memories_keep_is_proved_on_a_preset_and_taken_up_where_it_was_left(tmp_path):
     """The optimum keeps less than memories may, and more than one set has bounds below it."""
-    kept, options = KeptSets(MapSpace(matmul("m", m=16, n=16, k=32), preset("edge-s2"), "perfect")), {"start": 400}
+    kept, options = KeptSets(MapSpace(matmul("m", m=8, n=16, k=16), preset("edge-s2"), "perfect")), {"start": 400}
 
     def prove(budget, **watched):
         return search_spaces(kept, mapper="exact", budget=budget, options=options, watch=Watch(**watched))
