@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from random_variants import shared_lanes
+from tilewright.base import InputError
 from tilewright.hardware import (
     Accelerator,
     AccessEnergy,
@@ -22,7 +23,7 @@ from tilewright.hardware import (
     Memory,
     Sparsity,
 )
-from tilewright.mapping import Constraints, MapSpace
+from tilewright.mapping import ANY, Bounds, Constraints, MapSpace
 from tilewright.validation.random_nests import random_operator, with_networks
 from tilewright.workload import ROLES, Operator, einsum, with_densities
 
@@ -53,6 +54,30 @@ def random_space(rng: np.random.Generator) -> MapSpace:
                                 if memory.can_keep(t.name, t.role) and rng.random() < 0.6)
              for memory in accelerator.memories[1:]} if kind == "any" and rng.random() < 0.4 else {}
     return MapSpace(operator, accelerator, pick(rng, "perfect", "imperfect", "imperfect"), Constraints(keeps=keeps))
+
+
+def ruled(rng: np.random.Generator, space: MapSpace) -> MapSpace:
+    """Return the same layer in a space that leaves out more: where dimensions loop, how often, in which order."""
+    dims, machine = list(space.operator.sizes), space.accelerator
+    memories, places = [memory.name for memory in machine.memories], space.layout.places
+    some = {place: tuple(d for d in dims if rng.random() < 0.5) for place in places
+            if rng.random() < (0.6 if "." in place else 0.2)}
+    loops = some | ({memories[0]: tuple(dims)} if memories[0] in some else {})
+    factors = {place: {pick(rng, *dims): _range(rng, 4)} for place in places if rng.random() < 0.25}
+    tiles = {place: {pick(rng, *dims): _range(rng, 6)} for place in memories[1:] if rng.random() < 0.25}
+    orders = {place: [[*head, ANY] if rng.random() < 0.3 else [ANY, *head] for head in (
+        rng.permutation(dims)[:int(rng.integers(1, len(dims) + 1))].tolist() for _ in range(2))]
+        for place in memories if rng.random() < 0.4}
+    try:
+        return replace(space, constraints=replace(space.constraints, loops=loops, factors=factors, tiles=tiles,
+                                                  orders=orders))
+    except InputError:  # a factor of more than an array has room for, or of a dimension that may not loop
+        return ruled(rng, space)
+
+
+def _range(rng: np.random.Generator, most: int) -> Bounds:
+    least = int(rng.integers(1, most))
+    return pick(rng, Bounds(least, least), Bounds(1, least), Bounds(min(least, 2)))
 
 
 def sparse(rng: np.random.Generator, space: MapSpace) -> MapSpace:

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from random_layers import ruled
 
+from tilewright.base import InputError
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
 from tilewright.mapping import MapSpace
@@ -48,10 +50,15 @@ def drawn_machine(rng: np.random.Generator) -> Accelerator:
     return Accelerator("drawn", tuple(levels))
 
 
-def held(seed: int) -> bool:
+def held(seed: int, *, rules: bool = False, turns: int = 2000) -> bool:
     """Hold the bounds of a drawn space against all its mappings; False where these are too many, or none is legal."""
     rng = np.random.default_rng(seed)
     space = MapSpace(drawn_operator(rng), drawn_machine(rng), "imperfect")
+    try:
+        space = ruled(rng, space) if rules else space
+        space.refuse_empty()
+    except InputError:
+        return False
     size = space.size()
     if not (size.exact and 0 < size.mappings <= FEW):
         return False
@@ -67,9 +74,13 @@ def held(seed: int) -> bool:
         except Unbound:
             return False
         dual.problem = dual.problem._replace(floors=np.full(2, -1e3))  # by itself, without static bounds
-        dual.work(2000, 2 * least)
+        dual.work(turns, 2 * least)
         assert dual.bound <= least * (1 + 1e-9), (seed, objective, dual.bound / least)
     return len(cycles) > 0
+
+
+def test_no_mapping_of_a_space_with_rules_scores_below_a_dual_bound():
+    assert sum(held(seed, rules=True) for seed in range(16)) > 7
 
 
 def test_no_mapping_scores_below_a_dual_bound():

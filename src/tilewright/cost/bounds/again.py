@@ -153,7 +153,7 @@ class Again:
             for q, (owner, held) in enumerate(by_room(memory, kept).items()):
                 room = rows.room(memory, owner)
                 if room is not None:
-                    limits[:, m, q] = room * 8 * ROOM * rows.outside[memory.name]
+                    limits[:, m, q] = room * 8 * ROOM * rows.active[memory.name]
                     for tensor in held:
                         bits[m, q, tensors.index(tensor)] = memory.copies * float(held_bits(tensor, rows.machine))
         return bits, limits

@@ -70,7 +70,7 @@ class ComputeStage:
         total, each = np.ones(self.rows.count, dtype=np.int64), []
         for tensor in self._operator.tensors:
             arrays = self.rows.inside[self.feeding[tensor.name]]
-            total = np.maximum(total, self.rows.instances(arrays))
+            total = np.maximum(total, self.rows.lanes(arrays))
             each.append(self.rows.sharing(tensor, arrays))
         return np.array([total, *each])
 

@@ -17,6 +17,7 @@ from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
 from tilewright.cost.bounds.machines import MOST_ROWS, layer_bounds
 from tilewright.cost.bounds.passing import keepers
 from tilewright.cost.bounds.rows import Floats, MachineRows
+from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.hardware import HardwareBatch
@@ -147,8 +148,9 @@ class KeptBounds:
         space = self.kept.space
         keeps, perfect = dict(space.constraints.keeps), space.tiling == "perfect"
         if space.accelerator.sparsity is not None or len(self.kept) == 1:
-            return layer_bounds(space.operator, space.accelerator, keeps, perfect=perfect)
-        free = layer_bounds(space.operator, space.accelerator, keeps, bypass=True, perfect=perfect)
+            return layer_bounds(space.operator, space.accelerator, keeps, perfect=perfect, rules=self._rules)
+        free = layer_bounds(space.operator, space.accelerator, keeps, bypass=True, perfect=perfect,
+                            rules=self._rules)
         energy = max(free.energy_pj, self.least(lambda _, energy: energy))
         edp = max(energy * free.latency_cycles, self.least(lambda cycles, energy: cycles * energy))
         return replace(free, energy_pj=energy, edp=edp,
@@ -183,11 +185,15 @@ class KeptBounds:
         return float(score(float(bounds.latency_cycles[0]), float(bounds.energy_pj[0])))
 
     @cached_property
+    def _rules(self) -> Leeway | None:
+        return Leeway.of(self.kept.space)
+
+    @cached_property
     def _rows(self) -> KeptRows:
         """The machine as a row, as if it made use of no zeros."""
         machine = self.kept.space.accelerator
         return KeptRows(self.kept, MachineRows.one(
-            machine if machine.sparsity is None else replace(machine, sparsity=None)))
+            machine if machine.sparsity is None else replace(machine, sparsity=None), self._rules))
 
 
 def kept_least(kept: KeptSets, hardware: HardwareBatch, score: Score) -> Floats:

@@ -11,6 +11,7 @@ from tilewright.cost.bounds.groups import tiles_of
 from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
 from tilewright.cost.bounds.passing import Bypass, Chain, Keeps, Passing
 from tilewright.cost.bounds.rows import MachineRows
+from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.bounds.sparse import sparse_rows
 from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import Accelerator
@@ -23,22 +24,22 @@ if TYPE_CHECKING:
 def space_bounds(space: "MapSpace") -> LowerBounds:
     """Return bounds that every legal mapping of ``space`` respects."""
     return layer_bounds(space.operator, space.accelerator, dict(space.constraints.keeps),
-                        perfect=space.tiling == "perfect")
+                        perfect=space.tiling == "perfect", rules=Leeway.of(space))
 
 
-def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,
-                 bypass: Bypass = False, perfect: bool = False) -> LowerBounds:
+def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,  # noqa: PLR0913
+                 bypass: Bypass = False, perfect: bool = False, rules: Leeway | None = None) -> LowerBounds:
     """Return bounds that every legal mapping respects.
 
     Memories keep all that they can, or what ``keeps`` says for some of them. With ``bypass`` any memory but the
     outermost may let any tensor pass, or those pairs of a memory and a tensor may that it names, so the bounds are
     lower, each word counts once, and the split by component is only that of the least total. ``perfect`` is for
-    mappings whose steps all divide the extents outside them. Where zeros are made use of, bounds hold whatever memories
-    keep.
+    mappings whose steps all divide the extents outside them, ``rules`` for those that keep to them. Where
+    zeros are made use of, bounds hold whatever memories keep.
 
     Raises an `InputError` if a bandwidth is not positive.
     """
-    rows = MachineRows.one(accelerator)
+    rows = MachineRows.one(accelerator, rules)
     return _bounded(operator, rows, keeps, bypass=bypass, perfect=perfect).first(operator, accelerator)
 
 

@@ -23,6 +23,7 @@ A *stage* is everything that crosses into one memory m. From the counting rules,
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.groups import Tiles, tiles_of
 from tilewright.cost.bounds.rows import Floats, MachineRows
+from tilewright.cost.bounds.rules import Extents, LoopsOutside
 from tilewright.hardware import Fanout, Memory
 from tilewright.mapping import by_room, held_bits
 from tilewright.workload import Operator, Tensor
@@ -165,26 +167,31 @@ class Stages:
     def _known_stage(self, name: str) -> MemoryStage:
         """Return a stage; of one machine it is made once for all chains where the memory keeps the same."""
         lanes, rooms, held = self._lanes(name), self._rooms(name), self._held(name)
+        allowed = None if self.rows.rules is None else self.rows.rules.stage(name)
         if self.rows.count > 1:
-            return self._stage(rooms, held, lanes)
-        key = (tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
+            return self._stage(rooms, held, lanes, allowed)
+        key = (allowed, tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
                tuple(lanes.each[:, 0].tolist()), tuple((tensor, float(most[0])) for tensor, most in held.items()))
-        return self.tiles.once(key, lambda: self._stage(rooms, held, lanes))
+        return self.tiles.once(key, lambda: self._stage(rooms, held, lanes, allowed))
 
     def _stage(self, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats],
-               lanes: Lanes) -> MemoryStage:
+               lanes: Lanes, allowed: LoopsOutside | None) -> MemoryStage:
         fits = np.ones((self.rows.count, *(len(group.least) for group in self.tiles.groups)), dtype=np.bool_)
         for bits, most in rooms:
             fits &= self._within(sum(self.tiles.by_tensor[name] * each for name, each in bits.items()), most * 8)
+        if allowed is not None:
+            fits &= self._extending(allowed.widest, widest=True)
         flat = fits.reshape(self.rows.count, -1)
         flat[:, 0] |= ~flat.any(axis=1)
         found = []
-        for kind in self._kinds(held):
-            there = fits
+        for kind, large in self._kinds(held, allowed):
+            there = fits & large
             for tensor, rests in zip(self.operator.tensors, kind, strict=True):
                 if rests and tensor.name in held:
                     there = there & self._within(self.tiles.by_tensor[tensor.name], held[tensor.name])
             found.append(self._cuts(np.unravel_index(np.flatnonzero(_highest(there)), fits.shape), kind))
+        if not any(len(row) for row, _ in found):
+            found = [self._cuts(np.nonzero(_highest(fits)), (True,) * len(self.operator.tensors))]
         rows, often = zip(*found, strict=True)
         row = np.concatenate(rows)
         order = np.argsort(row, kind="stable")
@@ -196,13 +203,33 @@ class Stages:
         found: NDArray[np.bool_] = taken <= (most * ROOM).reshape(-1, *[1] * len(self.tiles.groups))
         return found
 
-    def _kinds(self, held: dict[str, Floats]) -> list[tuple[bool, ...]]:
-        """Return which tensors are left in place by each kind of innermost loop, those ``held`` further in or not."""
+    def _kinds(self, held: dict[str, Floats],
+               allowed: LoopsOutside | None) -> list[tuple[tuple[bool, ...], NDArray[np.bool_]]]:
+        """Return which tensors are left in place by each kind of innermost loop, those ``held`` further in or not.
+
+        And the cells (1, ...) that it leaves: all but where rules say that other loops must not run.
+        """
         names = [tensor.name for tensor in self.operator.tensors]
-        kinds = self.tiles.once("resting", lambda: resting(self.operator))
-        return sorted({way for kind in kinds for way in product(*(
-            {False, rests and bool(held[name].any())} if name in held else {rests}
-            for name, rests in zip(names, kind, strict=True)))})
+        every = np.ones([1] * (1 + len(self.tiles.groups)), dtype=np.bool_)
+        if allowed is None:
+            kinds = dict.fromkeys(self.tiles.once("resting", lambda: resting(self.operator)), every)
+        else:
+            kinds = {}
+            for dim, least in allowed.starts:
+                kind = tuple(dim not in tensor.dimensions for tensor in self.operator.tensors)
+                kinds[kind] = kinds.get(kind, ~every) | self._extending(least, widest=False)
+        return [(way, large) for kind, large in sorted(kinds.items(), key=lambda each: each[0]) for way in sorted(
+            set(product(*({False, rests and bool(held[name].any())} if name in held else {rests}
+                          for name, rests in zip(names, kind, strict=True)))))]
+
+    def _extending(self, extents: Extents, *, widest: bool) -> NDArray[np.bool_]:
+        """Return (1, ...) the cells that may have extents of so much and more, or of so much and less (``widest``)."""
+        known, found = dict(extents), np.ones([1] * (1 + len(self.tiles.groups)), dtype=np.bool_)
+        for place, group in enumerate(self.tiles.groups):
+            limit = prod(known[name] for name in group.dimensions)
+            own = group.least <= limit if widest else np.append(group.least[1:], np.inf) > limit
+            found = found & own.reshape(1, *(len(own) if at == place else 1 for at in range(len(self.tiles.groups))))
+        return found
 
     def _held(self, name: str) -> dict[str, Floats]:
         """Return (r) the words of each tensor that passes a memory which an instance of that has room for further in.
@@ -224,7 +251,8 @@ class Stages:
         room = self.rows.room(memory, next(iter(by_room(memory, [tensor]))))
         if room is None:
             return np.full(self.rows.count, np.inf)
-        instances = self.rows.outside[name] / self.rows.outside[outside]
+        between = self.rows.machine.levels[self.places[outside]:self.places[name]]
+        instances = self.rows.lanes(level for level in between if isinstance(level, Fanout))
         words: Floats = room * 8 * instances / (memory.copies * float(held_bits(tensor, self.rows.machine)))
         return words
 
@@ -256,8 +284,8 @@ class Stages:
             first = self.places[self.parent(tensor.name, name)]
             between = self.rows.machine.levels[first:self.places[name]]
             arrays = [level for level in between if isinstance(level, Fanout)]
-            total = np.maximum(total, self.rows.instances(arrays))
-            each.append(self.rows.sharing(tensor, arrays))
+            total = np.maximum(total, self.rows.lanes(arrays))
+            each.append(self.rows.sharing(tensor, arrays, sliding=False))
         return Lanes(total, np.array(each, dtype=np.float64))
 
 

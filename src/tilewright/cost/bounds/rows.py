@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, refuse_shared, room_name
 from tilewright.mapping import held_bits, tensor_bits
@@ -53,15 +54,17 @@ class MachineRows(Once):
 
     columns: Columns
     count: int
+    rules: Leeway | None = None
+    """What constraints leave, where they say so."""
 
     def __post_init__(self) -> None:
         refuse_shared(self.machine, "bounds of many machines")
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def one(machine: Accelerator) -> "MachineRows":
+    def one(machine: Accelerator, rules: Leeway | None = None) -> "MachineRows":
         """Return a machine, every lane with memories of its own, as a row; kept, as every layer and kept set asks."""
-        return MachineRows(own_columns(machine.unshared), 1)
+        return MachineRows(own_columns(machine.unshared), 1, rules)
 
     @property
     def machine(self) -> Accelerator:
@@ -78,7 +81,7 @@ class MachineRows(Once):
 
     def take(self, rows: NDArray[np.intp]) -> "MachineRows":
         """Return some of the rows."""
-        return MachineRows(self.columns.take(rows), len(rows))
+        return MachineRows(self.columns.take(rows), len(rows), self.rules)
 
     @cached_property
     def numbers(self) -> dict[Number, Floats]:
@@ -97,8 +100,8 @@ class MachineRows(Once):
 
     @cached_property
     def widths(self) -> dict[str, Whole]:
-        """Bits of a word of every memory in all its instances."""
-        return {name: bits * whole(self.outside[name]) for name, bits in self._word_bits.items()}
+        """Bits of a word of every memory in all its instances that may be in use."""
+        return {name: bits * whole(self.active[name]) for name, bits in self._word_bits.items()}
 
     def scale(self, tensor: Tensor, name: str) -> float:
         """Return the words of a memory's own width in a word of a tensor."""
@@ -137,14 +140,24 @@ class MachineRows(Once):
             found = found * self._instances[array.name]
         return found
 
-    def sharing(self, tensor: Tensor, arrays: Iterable[Fanout]) -> NDArray[np.int64]:
-        """Return how many lanes of some arrays together may share a word of a tensor: those along sides that merge."""
+    def lanes(self, arrays: Iterable[Fanout]) -> NDArray[np.int64]:
+        """Return how many instances of some arrays together may be in use."""
+        arrays = list(arrays)
+        found = self.instances(arrays)
+        return found if self.rules is None else np.minimum(found, self.rules.used(arrays))
+
+    def sharing(self, tensor: Tensor, arrays: Iterable[Fanout], *, sliding: bool = True) -> NDArray[np.int64]:
+        """Return how many lanes of some arrays together may share a word of a tensor: those along sides that merge.
+
+        With those that do along ``sliding`` axes, or without.
+        """
+        arrays = list(arrays)
         found = self._one
         for array in arrays:
             merged = array.merges(tensor.name, tensor.role)
             sides = [self.numbers[array.name, side] for side, can in zip("xy", merged, strict=True) if can]
             found = found * (self._instances[array.name] if all(merged) else np.prod(sides, axis=0).astype(np.int64))
-        return found
+        return found if self.rules is None else np.minimum(found, self.rules.sharing(tensor, arrays, sliding=sliding))
 
     @cached_property
     def outside(self) -> dict[str, NDArray[np.int64]]:
@@ -153,6 +166,13 @@ class MachineRows(Once):
         for name in names:
             found.append(found[-1] * self._instances.get(name, 1))
         return dict(zip(names, found, strict=False))
+
+    @cached_property
+    def active(self) -> dict[str, NDArray[np.int64]]:
+        """The instances of every level that may be in use."""
+        levels = self.machine.levels
+        return {level.name: self.lanes(outer for outer in levels[:place] if isinstance(outer, Fanout))
+                for place, level in enumerate(levels)}
 
     @cached_property
     def inside(self) -> dict[str, list[Fanout]]:

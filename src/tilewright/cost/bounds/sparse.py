@@ -131,7 +131,7 @@ class _Alone:
                 numbers[key] = numbers[key] / self._stored(memory.name)
         for key in [(array.name, NETWORK) for array in machine.fanouts]:
             numbers[key] = least * numbers[key]
-        rows = MachineRows(replace(self.rows.columns, numbers=numbers), self.rows.count)
+        rows = MachineRows(replace(self.rows.columns, numbers=numbers), self.rows.count, self.rows.rules)
         return [Traffic.of(operator, rows, {name: known[:1] for name, known in whole.items()} | {
             self.tensor.name: chain}, self.perfect) for chain in self._chains]
 

@@ -226,7 +226,7 @@ class Traffic:
             energy, *words = self.least([ENERGY, *sums], alone)
         else:
             energy, words = np.zeros(self.rows.count), list(self.least(sums, alone) if sums else ())
-        cycles = [moved / port.rate / self.rows.outside[port.memory.name]
+        cycles = [moved / port.rate / self.rows.active[port.memory.name]
                   for port, moved in zip(ports, words, strict=True)]
         return energy, np.array(cycles, dtype=np.float64).reshape(len(ports), self.rows.count)
 

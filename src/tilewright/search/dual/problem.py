@@ -233,12 +233,33 @@ class Builder:
         """Return what rests at each memory by its place among `rests` (-1: it is open)."""
         return tuple(None if place < 0 else self.rests[place] for place in places.tolist())
 
+    @cached_property
+    def _free(self) -> Integers:
+        """Whether (m, d) constraints let a dimension loop at a memory."""
+        places = [chains.dims[0] for chains in self.tables.chains]
+        slots = [self.tables.slots[memory.name][0] for memory in self.tables.memories]
+        return self.space.arrays.free[np.ix_(slots, places)].astype(np.int64)
+
+    @cached_property
+    def _beside(self) -> Integers:
+        """Whether (c, m, d) a dimension may loop at a memory where one of a class runs innermost, by all orders."""
+        found = np.repeat(self._free[None], len(self.a.classes), axis=0)
+        names, places = self.tables.names, [memory.name for memory in self.tables.memories]
+        for c, m in np.ndindex(found.shape[:2]):
+            own = (self.a.unused == self.a.classes[c]).all(axis=1) & (self._free[m] > 0)
+            barred = [self.space.constraints.further_in(places[m], name, names)
+                      for name, innermost in zip(names, own, strict=True) if innermost]
+            found[c, m, [name in set.intersection(*barred) if barred else True for name in names]] = 0
+        return found
+
     def moves(self, case: Case) -> Integers:
         """Return (m, d) whether a dimension may loop at a memory."""
-        found = np.ones((self.memories, len(self.sizes)), dtype=np.int64)
+        found = self._free.copy()
         for m, rest in enumerate(case):
-            if rest is not None and not rest[1]:
-                found[m] = 0 if rest[0] < 0 else (self.a.unused == self.a.classes[rest[0]]).all(axis=1)
+            if rest is not None:
+                c, mixed = rest
+                mine = (self.a.unused == self.a.classes[c]).all(axis=1)
+                found[m] = 0 if c < 0 else self._beside[c, m] if mixed else found[m] * mine
         return found
 
     def index(self, case: Case) -> Integers:

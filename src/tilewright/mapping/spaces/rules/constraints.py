@@ -1,6 +1,6 @@
 """What a map space leaves out: which loops may run where, how often, in which order, and what stays in which memory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from math import ceil, isfinite
@@ -171,6 +171,17 @@ class Constraints:
     def lanes_needed(self, fanout: str, instances: int) -> int:
         """Return how many instances of ``fanout`` a mapping must use; 0 where that is left open."""
         return ceil(self.utilization.get(fanout, 0) * instances - SLACK)
+
+    def further_in(self, place: str, name: str, names: Collection[str]) -> set[str]:
+        """Return which of the dimensions ``names`` lie further in than ``name`` in all orders of a memory.
+
+        Where that runs innermost, these do not loop there.
+        """
+        found = set(names) - {name} if self.orders.get(place) else set[str]()
+        for order in self.orders.get(place, ()):
+            inside = set(order[order.index(name if name in order else ANY) + 1:])
+            found &= inside | set(names) - set(order) if ANY in inside else inside
+        return found
 
     def intersect(self, other: "Constraints", operator: Operator) -> "Constraints":
         """Return what both allow.
