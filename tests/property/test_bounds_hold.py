@@ -5,13 +5,16 @@ the bound. All are held against the bounds of their layer and against that of `a
 order of its loops; the best also by component and port. What `exact` proves is held against the best of all.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from random_layers import pick, random_space, sparse
+from random_layers import pick, random_space, ruled, sparse
 
 from random_variants import random_words
-from tilewright.cost import layer_bounds, space_bounds
+from tilewright.base import InputError
+from tilewright.cost import layer_bounds, least_power, space_bounds
 from tilewright.mapping import MappingBatch, MapSpace, compute_cycles
 from tilewright.search import MAPPERS, Objective, Task, search
 from tilewright.search.mappers.auto import bounds as auto_bounds
@@ -39,9 +42,10 @@ class Trial:
     def score(self, batch: MappingBatch) -> NDArray[np.float64]:
         """Return scores, infinite for illegal mappings; each is held against the bound of `auto`, the best are kept."""
         costs = self.model.score(batch)
-        for metric in ("latency", "energy", "edp"):
-            cycles = 1.0 if metric == "energy" else costs.latency_cycles
-            values = np.where(costs.legal, cycles * (1.0 if metric == "latency" else costs.energy_pj), np.inf)
+        cycles, energy = costs.latency_cycles, costs.energy_pj
+        for metric, found in (("latency", cycles), ("energy", energy), ("edp", cycles * energy), (
+                "power", energy / cycles)):
+            values = np.where(costs.legal, found, np.inf)
             at = int(values.argmin())
             if values[at] < self.best.get(metric, (np.inf,))[0]:
                 self.best[metric] = float(values[at]), batch.take(slice(at, at + 1))
@@ -63,7 +67,7 @@ class Trial:
     def check(self) -> None:
         """Hold the best against the bounds."""
         for metric, least in (("latency", self.bounds.latency_cycles), ("energy", self.bounds.energy_pj),
-                              ("edp", self.bounds.edp)):
+                              ("edp", self.bounds.edp), ("power", least_power(self.space))):
             assert least <= self.best[metric][0] * ROUNDING, metric
         if not self.dense:
             return
@@ -87,12 +91,21 @@ class Trial:
             assert proved.score is not None and proved.score <= self.best[self.objective][0] * (1 + 1e-9), "exact"
 
 
-def check_layer(seed: int, *, words: bool = False) -> bool:
-    """Hold a random layer, perhaps of words of random types, against its bounds; False where no mapping was legal."""
+def check_layer(seed: int, *, words: bool = False, rules: bool = False) -> bool:
+    """Hold a random layer, perhaps of words of random types or with rules, against its bounds.
+
+    Return whether any mapping was legal.
+    """
     rng = np.random.default_rng([20_26, seed])
     space, objective = random_space(rng), pick(rng, "latency", "energy", "edp")
     if words:
         space = MapSpace(*random_words(rng, space.operator, space.accelerator), space.tiling, space.constraints)
+    if rules:
+        space = ruled(rng, space)
+        try:
+            space.refuse_empty()
+        except InputError:
+            return False
     zeros, proof = rng.random() < 0.12, rng.random() < 0.12
     trial = Trial(sparse(rng, space) if zeros and not words else space, objective)
     size = space.size()
@@ -109,11 +122,11 @@ def check_layer(seed: int, *, words: bool = False) -> bool:
     return bool(trial.best)
 
 
-def check_layers(seeds: range, *, words: bool = False) -> None:
-    found = 0
+def check_layers(seeds: Iterable[int], *, words: bool = False, rules: bool = False) -> None:
+    seeds, found = list(seeds), 0
     for seed in seeds:
         try:
-            found += check_layer(seed, words=words)
+            found += check_layer(seed, words=words, rules=rules)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}") from error
     assert found > len(seeds) // 2
@@ -131,6 +144,16 @@ def test_a_memory_that_serves_lanes_together_takes_fewer_words_through_the_array
 
 def test_nothing_is_below_its_bound_whatever_the_words():
     check_layers(range(10), words=True)
+
+
+def test_nothing_is_below_its_bound_in_spaces_with_rules():
+    check_layers(range(24), rules=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 4000, 400))
+def test_nothing_is_below_its_bound_in_4000_spaces_with_rules(first):
+    check_layers(range(first, first + 400), rules=True)
 
 
 @pytest.mark.slow

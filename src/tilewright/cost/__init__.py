@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds.machines import layer_bounds as layer_bounds
     from tilewright.cost.bounds.machines import likely_chains as likely_chains
     from tilewright.cost.bounds.machines import space_bounds as space_bounds
+    from tilewright.cost.bounds.power import least_power as least_power
     from tilewright.cost.bounds.traffic import ENERGY as ENERGY
     from tilewright.cost.bounds.traffic import Traffic as Traffic
     from tilewright.cost.dense.derivations import Explanation as Explanation

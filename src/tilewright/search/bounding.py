@@ -1,12 +1,13 @@
 """What no mapping of a space can score below, and how far from it a search still is."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import inf
 from typing import Any
 
-from tilewright.cost import KeptBounds, LowerBounds, space_bounds
+from tilewright.cost import KeptBounds, LowerBounds, least_power, space_bounds
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.search.objective import Objective, Scorer
 from tilewright.search.sweep import together
@@ -44,7 +45,7 @@ class Bounding:
 
     @cached_property
     def score(self) -> float | None:
-        """Bound on the objective; None where more latency or energy can lower it (power)."""
+        """Bound on the objective; None where traffic counts beside energy, or power over several densities."""
         found = [score_bound(space, objective, bounds)
                  for (objective, space), bounds in zip(self._seen, self.bounds, strict=True)]
         known = [score for score in found if score is not None]
@@ -75,9 +76,10 @@ class KeptBounding:
 
     @cached_property
     def score(self) -> float | None:
-        """Bound on the objective; None where more latency or energy can lower it (power)."""
+        """Bound on the objective; None where traffic counts beside energy, or power over several densities."""
         objective, space = self._seen
-        return self.bounds.least(self._scored) if objective.grows else score_bound(space, objective, self.bounds.union)
+        return self.bounds.least(self._scored) if objective.grows else score_bound(
+            space, objective, self.bounds.union, self.kept.passed(len(self.kept) - 1))
 
     @cached_property
     def scores(self) -> dict[int, float]:
@@ -104,16 +106,21 @@ class KeptBounding:
         return Scorer(objective, space.operator, space.accelerator)
 
 
-def score_bound(space: MapSpace, objective: Objective, bounds: LowerBounds) -> float | None:
-    """Return what no mapping's score can beat; None where more latency or energy can lower the objective (power).
+def score_bound(space: MapSpace, objective: Objective, bounds: LowerBounds,
+                bypass: Collection[tuple[str, str]] = ()) -> float | None:
+    """Return what no mapping's score can beat, whichever tensors pass memories by ``bypass``.
 
-    Over several densities it is made of what bounds each of them, as scores are.
+    None where traffic counts beside energy, or power over several densities. Over several densities it is made of what
+    bounds each of them, as scores are.
     """
     scorer, densities = Scorer(objective, space.operator, space.accelerator), objective.densities
-    if not replace(objective, densities=None).grows:
+    grows = replace(objective, densities=None).grows
+    if not grows and (objective.traffic or densities is not None):
         return None
     if densities is None:
-        return float(scorer.least(float(bounds.latency_cycles), bounds.energy_pj))
+        power = 0.0 if grows else max([least_power(space, bypass), *(
+            bounds.energy_pj / limit.most for limit in objective.constraints if limit.metric == "latency")])
+        return float(scorer.least(float(bounds.latency_cycles), bounds.energy_pj, power))
     scores, area = [], space.accelerator.area_um2
     for density, _ in densities.points:
         least = KeptBounds(KeptSets(replace(space, operator=densities.at(space.operator, density)))).union

@@ -326,12 +326,18 @@ class Scorer:
         return tuple((1 / limit.most, metric) for limit in self.objective.constraints
                      if (metric := METRICS[limit.metric]).grows)
 
-    def least(self, latency_cycles: Values, energy_pj: Values) -> Values:
-        """Return, elementwise, what no mapping scores below that takes so many cycles and picojoules, or more."""
+    def least(self, latency_cycles: Values, energy_pj: Values, pj_per_cycle: float = 0.0) -> Values:
+        """Return, elementwise, what no mapping scores below that takes so many cycles and picojoules, or more.
+
+        And no fewer picojoules in a cycle, which counts where more cycles lower the objective.
+        """
         given = latency_cycles, energy_pj, self.accelerator.area_um2
         over = sum((np.maximum(factor * metric.of(*given, self.accelerator.frequency_mhz) * WITHIN - 1.0, 0.0)
                     for factor, metric in self.limits), start=0.0 * latency_cycles)
-        return _broken(over, self.values(*given))
+        values = sum((weight * metric.of(*(given if metric.grows else (1.0, pj_per_cycle, given[2])),
+                                         self.accelerator.frequency_mhz) for weight, metric in self.weights),
+                     start=0.0 * latency_cycles)
+        return _broken(over, values)
 
     def over(self, latency_cycles: Values, energy_pj: Values, area_um2: Values,
              traffic_bytes: Values | None = None) -> Values:

@@ -31,9 +31,18 @@ def test_every_objective_has_a_bound_that_the_best_does_not_beat(objective):
     assert (last.best, last.bound, last.gap) == (result.history[-1].score, result.bound, pytest.approx(result.gap))
 
 
-def test_power_has_no_bound():
-    result = search(OPERATOR, ACCELERATOR, objective="power", budget=100)
-    assert (result.bound, result.gap) == (None, None)
+@pytest.mark.parametrize("objective", ["power", "0.5*power + 0.5*latency"])
+def test_power_has_a_bound_and_what_has_none_has_no_gap(objective):
+    result = search(OPERATOR, ACCELERATOR, objective=objective, budget=2000)
+    assert 0 < result.bound <= result.score < 5 * result.bound
+    sparse = search(OPERATOR, preset("accel-b-sparse"), objective=objective, budget=100, densities=[0.5, 1.0])
+    assert (sparse.bound, sparse.gap) == (None, None)
+
+
+def test_within_a_pace_power_is_bounded_by_the_energy_that_all_mappings_take():
+    free, limited = (search(OPERATOR, ACCELERATOR, objective="power", constraints=limits, budget=2000)
+                     for limits in ([], ["latency<=2000"]))
+    assert free.bound < limited.bound <= limited.score
 
 
 def test_a_complete_search_has_no_gap():
