@@ -147,7 +147,7 @@ def test_nothing_is_below_its_bound_whatever_the_words():
 
 
 def test_nothing_is_below_its_bound_in_spaces_with_rules():
-    check_layers(range(24), rules=True)
+    check_layers([*range(12), 31], rules=True)
 
 
 @pytest.mark.slow

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_layers import between, random_space
+from random_layers import between, random_space, ruled
 
-from tilewright.cost import CostBatch, HardwareBatch, hardware_bounds, layer_bounds
+from tilewright.base import InputError
+from tilewright.cost import CostBatch, HardwareBatch, hardware_bounds, layer_bounds, space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
 from tilewright.mapping import Constraints, KeptSets, MapSpace
 from tilewright.search import MAPPERS, Objective, Task
@@ -80,6 +81,30 @@ def check_sets(seed: int) -> int:
             assert getattr(bounds, metric)[0] <= value * ROUNDING, (seed, number, metric, "all sets")
         found += best["energy_pj"] < np.inf
     return found
+
+
+def check_rules(seed: int) -> bool:
+    """Hold mappings of a small chip in a space with rules against its bounds; return whether there were any."""
+    rng = np.random.default_rng([97, seed])
+    try:
+        space = ruled(rng, small_chip(rng))
+        space.refuse_empty()
+    except InputError:
+        return False
+    best, bounds = best_of(space, rng), space_bounds(space)
+    for metric, value in best.items():
+        assert getattr(bounds, metric) <= value * ROUNDING, (seed, metric)
+    return best["energy_pj"] < np.inf
+
+
+def test_nothing_is_below_bounds_that_know_rules():
+    """Among them seeds by which high bounds show: extents that lanes cut too, and orders that leave others open."""
+    assert sum(map(check_rules, (*range(40), 91, 312, 516))) > 6
+
+
+@pytest.mark.slow
+def test_nothing_is_below_bounds_that_know_rules_in_5000_spaces():
+    assert sum(map(check_rules, range(5000))) > 700
 
 
 def test_nothing_is_below_the_bounds_of_kept_sets():
