@@ -148,9 +148,10 @@ COUNTED = {
 }
 """Verdicts and a figure that do not depend on searches: those of the first claims, and what the notes tell."""
 SLOW = {"confuciux-table8.5", "digamma-fig6.8", "dnnfuser-table3", "flat-figA9", "flexion-future", "gamma-fig4.5",
-        "mse-fig5.3", "magma-fig7.8", "magma-fig7.9", "magma-fig7.10", "magma-fig7.11", "ruby-fig11", "ruby-fig12",
-        "ruby-fig14"}
-"""What takes long, and, of the figures that one function makes, those that differ in their data alone."""
+        "gamma-table4.5", "mse-fig5.3", "mse-table5.3", "magma-fig7.8", "magma-fig7.9", "magma-fig7.10",
+        "magma-fig7.11", "ruby-fig11", "ruby-fig12", "ruby-fig14"}
+"""What takes long, and, of the figures whose cells one function makes, those that differ in their data alone or whose
+verdicts are turned by default."""
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
                                          for name in TINY])
 QUICK = {"ruby-table1", "ruby-fig4", "ruby-fig8", "ruby-fig9", "ruby-fig10", "gamma-fig4.6", "gamma-fig4.7",

@@ -100,7 +100,7 @@ def agrees(operator, accelerator, mapping):
 SOME = [name for name, (case, theirs) in CASES.items() if theirs["tags"] and case.operator.macs < 400]
 
 
-@pytest.mark.parametrize("name", small_first(SOME, 200))
+@pytest.mark.parametrize("name", small_first(SOME, 100))
 def test_every_assumption_found_by_hand_is_named(name):
     case, theirs = CASES[name]
     found = partings(case.operator, case.accelerator, case.mapping, TIMELOOP)

@@ -126,7 +126,7 @@ def test_stays_without_addresses_together_make_a_plan_in_which_some_come_again()
 
 def test_every_plan_of_addresses_given_as_tensors_come_holds_and_they_save_most_of_what_can_be():
     spent = dict.fromkeys(("online", "exact", "naive"), 0.0)
-    for problem in drawn(7, 60, most_steps=12):
+    for problem in drawn(7, 25, most_steps=12):
         prices = Prices(problem, ("bytes",))
         for plan in OnlineRun(problem, prices).plans():
             search = PlanSearch(problem, prices)

@@ -52,7 +52,7 @@ def test_every_figure_is_told(quick):
     assert quick["resnet50_layers"] == bench_figures.QUICK.layers
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("perfect", [False, True], ids=["ragged", "perfect"])
 def test_the_c_loop_computes_what_the_model_does(stride, perfect):

@@ -55,14 +55,14 @@ def space(tmp_path):
 
 
 def test_the_machine_and_its_mappings_run_under_the_other_verbs(tilewright, tmp_path):
-    found = tilewright(*WORDS, "-b", "300", "--write", "best.yaml", "--write-mappings", "maps", "--json", "d.json",
+    found = tilewright(*WORDS, "-b", "100", "--write", "best.yaml", "--write-mappings", "maps", "--json", "d.json",
                        "--report", "d.html")
     assert found.code == 0, found.err
     tree = json.loads((tmp_path / "d.json").read_text())
     machine = tw.load_accelerator(tmp_path / "best.yaml")
     assert machine.area_um2 == pytest.approx(sum(tree["machine"]["areas_um2"].values()))
     assert machine.area_um2 <= 20_000
-    assert tree["samples"] <= 300
+    assert tree["samples"] <= 100
     assert tree["bound"] <= tree["score"] == tree["machine"]["latency_cycles"]
     evaluated = tilewright("evaluate", "maps/conv.yaml", "--network", ONE, "--arch", "best.yaml", "--json", "e.json")
     assert evaluated.code == 0, evaluated.err
@@ -112,7 +112,7 @@ def test_what_is_weighted_is_the_sum_of_networks(tmp_path):
 
 
 def test_the_front_holds_what_no_other_machine_tried_beats():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=300, front="latency,energy,area", store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=200, front="latency,energy,area", store=False)
     assert found.result.problem.objective == "edp-area"
     points = found.points()
     values = np.array([[one.figures.of(name, found.machine) for name in found.front] for one in points])
@@ -138,7 +138,7 @@ def test_the_front_holds_what_no_other_machine_tried_beats():
 
 @pytest.mark.parametrize("method", ["digamma", "random"])
 def test_every_method_leaves_fixed_hardware_as_it_is(method):
-    found = tw.design(TWO, "edge-s2", fix="hardware", method=method, budget=200, store=False)
+    found = tw.design(TWO, "edge-s2", fix="hardware", method=method, budget=60, store=False)
     ours, theirs = found.machine, tw.load_accelerator("edge-s2")
     assert [(memory.capacity_bytes, memory.area_um2, memory.energy) for memory in ours.memories] == [
         (memory.capacity_bytes, memory.area_um2, memory.energy) for memory in theirs.memories]
@@ -227,7 +227,7 @@ def test_signals_keep_what_was_found(tilewright, tmp_path, monkeypatch, number, 
 
 
 def test_where_nothing_is_within_the_limits_the_nearest_are_told_with_their_cures(tilewright, tmp_path):
-    found = tilewright("design", ONE, "--arch", "edge-s2", "--within", "area=0.02mm2,power=0.1mW", "-b", "150",
+    found = tilewright("design", ONE, "--arch", "edge-s2", "--within", "area=0.02mm2,power=0.1mW", "-b", "80",
                        "--json", "d.json", "--report", "d.html", "--write", "best.yaml")
     assert found.code == 1, found.err
     assert "No machine within the limits was found" in found.out
@@ -251,7 +251,7 @@ def test_a_slower_clock_cures_power():
 
 
 def test_the_ranges_of_a_file_hold(tilewright, tmp_path, space):
-    found = tilewright("design", ONE, "--arch", space(), "--within", "elements=9,bytes=6kB", "-b", "200", "--json",
+    found = tilewright("design", ONE, "--arch", space(), "--within", "elements=9,bytes=6kB", "-b", "80", "--json",
                        "d.json", "-o", "edp")
     assert found.code == 0, found.err
     tree = json.loads((tmp_path / "d.json").read_text())
@@ -272,14 +272,14 @@ design:
     PEs.instances: [4, 8]
   follow:
     SG.bandwidth_words_per_cycle.write: {of: SG.bandwidth_words_per_cycle.read, times: 0.5}
-"""), "elements=8", budget=200, store=False)
+"""), "elements=8", budget=60, store=False)
     ports = found.machine.level("SG").bandwidth
     assert ports.read in (4, 8, 16)
     assert ports.write == ports.read / 2
 
 
 def test_what_was_asked_is_told_in_the_sheet():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2", budget=300, store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2", budget=100, store=False)
     sheet = design_sheet(found.result, [run.record for run in found.runs], found.networks, (), "command")
     figures = {row[0]: row[1:] for row in sheet.tables[1].rows}
     assert figures["Area"][1] == "0.0200 mm2"
@@ -294,12 +294,12 @@ def test_what_was_asked_is_told_in_the_sheet():
 
 def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewright, space, tmp_path):
     words = ("design", ONE, "--within", "area=0.02mm2", "--no-store", "-b")
-    found = tilewright(*words, "1600", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
+    found = tilewright(*words, "800", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json",
                        "--write", "m.yaml", "--write-mappings", "maps")
     assert found.code == 0, found.err
     assert "With and without optional levels" in found.out
     tree, machine = json.loads((tmp_path / "a.json").read_text()), tw.load_accelerator(tmp_path / "m.yaml")
-    assert tree["samples"] <= 1600
+    assert tree["samples"] <= 800
     operator = tw.pick_operator(ONE)
     nest = tw.load_mapping(tmp_path / "maps/conv.yaml", operator, machine)
     assert walk(operator, machine, nest).latency_cycles == tree["score"]

@@ -48,19 +48,19 @@ def test_epochs_are_counted_and_results_repeat(mix, method):
 
 @EVERY
 def test_what_is_taken_up_ends_as_what_was_not(iot, method):
-    whole, stop = allocate(iot, method, epochs=210, seed=1), threading.Event()
+    whole, stop = allocate(iot, method, epochs=120, seed=1), threading.Event()
 
     def end(trial, state):
-        if trial.spent >= 90:
+        if trial.spent >= 60:
             stop.set()
 
     with stopped_by(stop):
-        part = allocate(iot, method, epochs=210, seed=1, told=end)
-    assert part.interrupted == (len(part.curve) < 210 and method != "exact") == (method != "exact")
-    rest = allocate(iot, method, epochs=210, seed=1, state=part.state)
+        part = allocate(iot, method, epochs=120, seed=1, told=end)
+    assert part.interrupted == (len(part.curve) < 120 and method != "exact") == (method != "exact")
+    rest = allocate(iot, method, epochs=120, seed=1, state=part.state)
     assert rest.value == whole.value and (rest.curve == whole.curve).all()
     assert np.array_equal(rest.state["trial.closest"], whole.state["trial.closest"])
-    other = allocate(iot, method, epochs=210, seed=2)
+    other = allocate(iot, method, epochs=120, seed=2)
     same = np.array_equal(other.state["trial.closest"], whole.state["trial.closest"])
     assert same == (method in ("exact", "grid"))
 
@@ -122,11 +122,11 @@ def test_fine_tuning_moves_by_no_more_than_four_and_swaps_layers_of_one_parent(i
 
 
 def test_two_stages_end_below_the_first(iot):
-    found = allocate(iot, "confuciux", epochs=1800)
-    first = allocate(iot, "reinforce", epochs=400)
-    assert (found.curve[:200] == first.curve[:200]).all()  # a ninth
-    assert (found.curve[200:400] != first.curve[200:]).any()  # the second stage has begun
-    assert found.curve[-1] < found.curve[199]
+    found = allocate(iot, "confuciux", epochs=1080)
+    first = allocate(iot, "reinforce", epochs=240)
+    assert (found.curve[:120] == first.curve[:120]).all()  # a ninth
+    assert (found.curve[120:240] != first.curve[120:]).any()  # the second stage has begun
+    assert found.curve[-1] < found.curve[119]
 
 
 def test_observations_are_those_of_equation_8_1(iot):

@@ -43,8 +43,8 @@ def test_a_design_is_within_its_limits_and_the_oracle_confirms_what_its_layers_c
     assert energy == pytest.approx(found.figures.energy_pj, rel=1e-9)
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("objective", ["latency", "energy", "edp", "latency-area", "energy-area", "edp-area"])
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("objective", ["energy", "latency", "edp", "latency-area", "energy-area", "edp-area"])
 def test_no_machine_of_a_box_scores_below_its_bound(objective: str) -> None:
     asked, rng = problem("area=0.03mm2,elements=40", objective), np.random.default_rng(3)
     boxes = HardwareBoxes.whole(asked)

@@ -76,6 +76,7 @@ def assert_row(found: CostBatch, index: int, own: CostBatch) -> None:
     assert areas[index] == own.area_um2
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["edge-s2", "eyeriss", "simba-like", "flexion", "tpu-like"])
 def test_rows_give_what_each_machine_gives_by_itself(name):
     """200 pairs of a machine and a mapping, whose numbers all differ, each (1,000 in all)."""

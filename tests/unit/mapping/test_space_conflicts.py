@@ -57,7 +57,7 @@ def holds_none(operator, accelerator, tiling, constraints) -> bool | None:
         return True
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("array", ARRAYS, ids=["fixed", "line", "flexible", "blocks"])
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_a_space_is_called_empty_exactly_where_enumeration_finds_nothing(array, tiling):

@@ -163,7 +163,7 @@ def brute_force(space):
     return int(total.sum())
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("name", list(MACHINES))
 def test_the_count_is_that_of_brute_force(name, tiling):

@@ -65,7 +65,7 @@ def every_cost(number):
     return *rows, found[0].area_um2
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("objective", ["edp", "latency", "energy", "0.3*latency + 0.7*energy"])
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{case[0].kind}-{case[1].name}-{case[2]}-{number}"
                                                            for number, case in enumerate(CASES)])

@@ -144,7 +144,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("operator", "accelerator", "tiling"), [case[1:] for case in CASES],
                          ids=[case[0] for case in CASES])
 @pytest.mark.parametrize("objective", ["edp", "latency", "energy"])

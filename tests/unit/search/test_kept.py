@@ -92,7 +92,7 @@ def test_the_best_of_many_small_unions_is_that_of_enumeration(seed):
     check_against_enumeration(seed)
 
 
-@pytest.mark.parametrize("seed", [5, 20, 22, 36])
+@pytest.mark.parametrize("seed", [5, 20, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (22, 36))])
 def test_the_best_of_all_kept_sets_is_proved_and_what_is_proved_on_the_way_holds(seed):
     """Those whose bounds are below the best are all gone through, held against it."""
     kept, objective = small_case(seed), ("edp", "energy")[seed % 2]
