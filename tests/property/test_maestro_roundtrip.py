@@ -110,7 +110,7 @@ def check(found, dump):
     assert all("clamped" not in note.text and "offset" not in note.text for note in again.notes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(networks(), st.none() | hardware())
 def test_networks_and_hardware(network, machine):
     try:

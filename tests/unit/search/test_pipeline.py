@@ -21,12 +21,12 @@ NET = Graph("net", (MacNode(LAYERS[0]), MacNode(LAYERS[1]), MacNode(LAYERS[2]),
 
 
 def run(network=NET, **asked):
-    return search_pipeline(network, MACHINE, **{"budget": 800, "seed": 1, **asked})
+    return search_pipeline(network, MACHINE, **{"budget": 300, "seed": 1, **asked})
 
 
 def test_the_slowest_layer_of_the_first_search_limits_all_of_the_second():
     found = run()
-    fastest = search_network(NET, MACHINE, objective="latency", budget=800, seed=1)
+    fastest = search_network(NET, MACHINE, objective="latency", budget=300, seed=1)
     cycles = {name: layer.result.cost.latency_cycles for layer in fastest.layers for name in layer.names}
     assert [layer.first.cost.latency_cycles for layer in found.layers] == [cycles[node.name] for node in NET.mac_nodes]
     assert found.limit_cycles == max(node.count * cycles[node.name] for node in NET.mac_nodes)
@@ -35,7 +35,7 @@ def test_the_slowest_layer_of_the_first_search_limits_all_of_the_second():
     assert found.feasible
     assert found.bound_cycles <= found.figures().interval_cycles <= found.limit_cycles
     assert found.figures("first").interval_cycles == found.limit_cycles
-    assert found.samples == (3 + 4) * 800  # "again" has another limit than "a"
+    assert found.samples == (3 + 4) * 300  # "again" has another limit than "a"
 
 
 @pytest.mark.parametrize("then", ["energy", "power"])
