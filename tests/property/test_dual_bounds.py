@@ -50,8 +50,11 @@ def drawn_machine(rng: np.random.Generator) -> Accelerator:
     return Accelerator("drawn", tuple(levels))
 
 
-def held(seed: int, *, rules: bool = False, turns: int = 2000) -> bool:
-    """Hold the bounds of a drawn space against all its mappings; False where these are too many, or none is legal."""
+def held(seed: int, *, rules: bool = False, floors: bool = False, turns: int = 2000) -> bool:
+    """Hold the bounds of a drawn space against all its mappings; False where these are too many, or none is legal.
+
+    With ``floors`` they begin from static bounds, else they stand by themselves.
+    """
     rng = np.random.default_rng(seed)
     space = MapSpace(drawn_operator(rng), drawn_machine(rng), "imperfect")
     try:
@@ -73,7 +76,8 @@ def held(seed: int, *, rules: bool = False, turns: int = 2000) -> bool:
             dual = DualBound(space, Objective.parse(objective))
         except Unbound:
             return False
-        dual.problem = dual.problem._replace(floors=np.full(2, -1e3))  # by itself, without static bounds
+        if not floors:
+            dual.problem = dual.problem._replace(floors=np.full(2, -1e3))
         dual.work(turns, 2 * least)
         assert dual.bound <= least * (1 + 1e-9), (seed, objective, dual.bound / least)
     return len(cycles) > 0
@@ -85,7 +89,7 @@ def test_no_mapping_of_a_space_with_rules_scores_below_a_dual_bound():
 
 def test_no_mapping_scores_below_a_dual_bound():
     """Among them seeds by which high bounds show: words of the largest extents, lanes that share told apart (two)."""
-    count = sum(held(seed) for seed in (*range(12), 40, 47, 201, 6936))
+    count = sum(held(seed, floors=seed in {3, 6, 9}) for seed in (*range(12), 40, 47, 201, 6936))
     assert count > 7
 
 
