@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds.power import least_power as least_power
     from tilewright.cost.bounds.traffic import ENERGY as ENERGY
     from tilewright.cost.bounds.traffic import Traffic as Traffic
+    from tilewright.cost.bounds.traffic import ports_of as ports_of
     from tilewright.cost.dense.derivations import Explanation as Explanation
     from tilewright.cost.dense.engine import compile_aside as compile_aside
     from tilewright.cost.dense.scoring import DenseModel as DenseModel

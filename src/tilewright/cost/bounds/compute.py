@@ -41,15 +41,28 @@ class ComputeStage:
             found[:, rows] = (own @ self._accesses(total, each).T).min(axis=1).reshape(len(weights), -1)
         return found
 
+    def alone(self, name: str) -> Floats:
+        """Return (r) the fewest accesses for one tensor."""
+        tensor, place = self._operator.tensor(name), self._operator.tensors.index(self._operator.tensor(name))
+        total, each = self._arrays[[0, 1 + place]]
+        shared = [self._shared(lanes)[:, place].max() for lanes in total.tolist()]
+        return self._asked(tensor.words(self._operator.sizes), np.minimum(shared, each))
+
     def _accesses(self, total: int, each: list[int]) -> Floats:
         """Return accesses (c, t) for each way to spread so many lanes, of all steps together; made once."""
         return self.tiles.once((total, *each), lambda: self._spread_accesses(total, each))
 
     def _spread_accesses(self, total: int, each: list[int]) -> Floats:
-        operator = self._operator
-        shared = self.tiles.once(total, lambda: self.shared(total))
-        words = [tensor.words(operator.sizes) for tensor in operator.tensors]
-        return np.maximum(words, operator.macs / np.minimum(shared, each) * (1 - 1e-12))
+        words = [tensor.words(self._operator.sizes) for tensor in self._operator.tensors]
+        return self._asked(words, np.minimum(self._shared(total), each))
+
+    def _asked(self, words: int | list[int], shared: Floats) -> Floats:
+        """Return accesses of which so many lanes share one, each word once at least."""
+        asked: Floats = np.maximum(words, self._operator.macs / shared * (1 - 1e-12))
+        return asked
+
+    def _shared(self, total: int) -> Floats:
+        return self.tiles.once(total, lambda: self.shared(total))
 
     def shared(self, total: int) -> Floats:
         """Return (c, t) how many of so many lanes may share each tensor's words, for each way to spread them."""

@@ -7,7 +7,7 @@ sum over tensors bounds every set from below in no time; sets are then looked at
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tilewright.cost.bounds.passing import keepers
 from tilewright.cost.bounds.rows import Floats, MachineRows
 from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.bounds.steps import compute_steps, paced
-from tilewright.cost.bounds.traffic import Traffic
+from tilewright.cost.bounds.traffic import TensorTraffic, blocking_of, known_flows, least_alone, ports_of
 from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, MapSpace, lane_use
@@ -31,6 +31,8 @@ Score = Callable[[Any, Any], Any]
 MOST_LISTED, FEWEST, MOST, SURE = 1 << 14, 4, 64, 3
 """Sets whose sums are listed at most; those looked at one by one at least (where there are so many) and at most; and
 how many of the least bounds must be of sets that were looked at."""
+MOST_NUMBERS, FEW_CHAINS = 1 << 22, 64
+"""Weights of sums that are looked at together, and chains of a tensor, where there are no more, that are remembered."""
 _SLACK = 1 - 1e-9
 
 
@@ -104,36 +106,45 @@ class KeptRows:
         options = [self._alone(tensor) for tensor in operator.tensors]
         computing = operator.macs * self.rows.numbers[machine.compute.name, "energy_pj_per_mac"] * lane_use(
             operator, machine).energy
-        least = computing + self.rows.leakage * self.steps + sum(
-            np.min([costs[0] for costs, _ in own], axis=0) for own in options)
-        while np.prod([len(own) for own in options]) > MOST_LISTED:
-            longest = max(options, key=len)
-            del longest[len(longest) // 2:]
-        sums, numbers = np.zeros((1, *options[0][0][0].shape)), np.zeros(1, dtype=np.int64)
-        for own in options:
-            sums = (sums[:, None] + np.array([costs for costs, _ in own])).reshape(-1, *sums.shape[1:])
-            numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
+        least = computing + self.rows.leakage * self.steps + sum(costs[:, 0].min(axis=0) for costs, _ in options)
+        while prod(len(numbers) for _, numbers in options) > MOST_LISTED:
+            longest = max(range(len(options)), key=lambda place: len(options[place][1]))
+            costs, numbers = options[longest]
+            options[longest] = costs[:len(costs) // 2], numbers[:len(numbers) // 2]
+        sums, numbers = np.zeros((1, *options[0][0].shape[1:])), np.zeros(1, dtype=np.int64)
+        for costs, own in options:
+            sums = (sums[:, None] + costs).reshape(-1, *sums.shape[1:])
+            numbers = np.add.outer(numbers, own).ravel()
         cycles = np.maximum(self.steps, np.ceil(sums[:, 1:].max(axis=1, initial=0.0) * _SLACK))
         energy = sums[:, 0] + computing + self.rows.leakage * cycles
         return KeptSums(numbers, cycles, energy * _SLACK, least * _SLACK)
 
-    def _alone(self, tensor: Tensor) -> list[tuple[Floats, int]]:
+    def _alone(self, tensor: Tensor) -> tuple[Floats, NDArray[np.int64]]:
         """Return what one tensor costs at least, whatever room the others take, and its bits, by the memories kept.
 
-        The costs (1 + p, r) are its energy and its cycles at every port; those of the least energy come first.
+        The costs (k, 1 + p, r) are its energy and its cycles at every port; those of the least energy come first.
         """
-        operator, machine = self._operator, self.rows.machine
-        bits = [1 << bit for bit, (_, name) in enumerate(self.kept.open) if name == tensor.name]
-        found = []
-        for passing in product((0, 1), repeat=len(bits)):
-            number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
-            keeps = self.kept.keeps(self.kept.passed(number))
-            chains = {other.name: keepers(other, machine, keeps) for other in operator.tensors}
-            chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
-            traffic = Traffic.of(operator, self.rows, chains, self._perfect)
-            energy, cycles = traffic.ports_least(traffic.ports, tensor)
-            found.append((np.vstack([energy, cycles]), number))
-        return sorted(found, key=lambda each: (*each[0].sum(axis=1).tolist(), each[1]))
+        operator, rows, stated = self._operator, self.rows, dict(self.kept.space.constraints.keeps)
+        homes = {other.name: keepers(other, rows.machine, stated)[0] for other in operator.tensors}
+        memories, ports = keepers(tensor, rows.machine, stated), ports_of(rows)
+        bits = [(1 << bit, memories.index(memory)) for bit, (memory, name) in enumerate(self.kept.open)
+                if name == tensor.name]
+        numbers, kept = np.zeros(1, dtype=np.int64), np.ones((1, len(memories)), dtype=np.bool_)
+        for bit, at in bits:
+            numbers, kept = np.concatenate((numbers, numbers + bit)), np.concatenate((kept, kept))
+            kept[len(kept) // 2:, at] = False
+        known, found = known_flows(operator, rows), []
+        every = [*ports, *blocking_of(rows)]
+        most = max(1, MOST_NUMBERS // (rows.count * (1 + len(every)) * (1 + 2 * len(memories))))
+        for first in range(0, len(kept), most):
+            flow = TensorTraffic(tensor, operator, rows, memories, kept[first:first + most])
+            energy, cycles = least_alone(flow, every, homes, self._perfect)
+            found.append(np.concatenate((energy[:, None], cycles[:, :len(ports)]), axis=1))
+            for each in map(flow.take, range(len(kept) if len(kept) <= FEW_CHAINS else 0)):
+                known.setdefault((tensor.name, each.chain), each)
+        costs = np.concatenate(found)
+        order = np.lexsort((numbers, *costs.sum(axis=2).T[::-1]))
+        return costs[order], numbers[order]
 
 
 @dataclass(frozen=True)
@@ -169,8 +180,9 @@ class KeptBounds:
         members those of the least sums are told.
         """
         sums = self._rows.sums
-        totals = sorted((float(score(cycles, energy)), cycles * energy, number) for cycles, energy, number in zip(
-            sums.cycles[:, 0].tolist(), sums.energy_pj[:, 0].tolist(), sums.numbers.tolist(), strict=True))
+        cycles, energy = sums.cycles[:, 0], sums.energy_pj[:, 0]
+        totals = sorted(zip(np.broadcast_to(score(cycles, energy), cycles.shape).tolist(), (cycles * energy).tolist(),
+                            sums.numbers.tolist(), strict=True))
         known: dict[int, float] = {}
         for total, _, number in totals[:MOST]:
             if len(known) >= FEWEST and total >= sorted(known.values())[SURE - 1]:

@@ -22,7 +22,7 @@ from tilewright.cost.bounds.groups import tiles_of
 from tilewright.cost.bounds.passing import Bypass, Keeps, Passing
 from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps, paced
-from tilewright.cost.bounds.traffic import Traffic
+from tilewright.cost.bounds.traffic import Traffic, blocking_of, ports_of
 from tilewright.cost.records import Cost
 from tilewright.hardware import Accelerator
 from tilewright.mapping import held_bits, lane_use, tensor_bits
@@ -171,12 +171,13 @@ def _fetched_again(traffic: Traffic, data: dict[str, Whole], blocking: dict[str,
 
     The energy is 0 where it is not ``priced``.
     """
-    energy, cycles = traffic.ports_least([*traffic.ports, *traffic.blocking], priced=priced)
-    for port, busy in zip(traffic.ports, cycles, strict=False):
+    ports, blocks = ports_of(traffic.rows), blocking_of(traffic.rows)
+    energy, cycles = traffic.ports_least([*ports, *blocks], priced)
+    for port, busy in zip(ports, cycles, strict=False):
         name = port.memory.name
         data[name] = np.maximum(data[name], whole(np.ceil(busy * _SLACK)))
     blocked: dict[str, Floats] = {}
-    for port, busy in zip(traffic.blocking, cycles[len(traffic.ports):], strict=True):
+    for port, busy in zip(blocks, cycles[len(ports):], strict=True):
         blocked[port.memory.name] = blocked.get(port.memory.name, 0.0) + busy
     for name, busy in blocked.items():
         blocking[name] = np.maximum(blocking[name], whole(np.ceil(busy * _SLACK)))

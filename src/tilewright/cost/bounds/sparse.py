@@ -18,9 +18,9 @@ from tilewright.cost.bounds.layer import BoundRows
 from tilewright.cost.bounds.passing import Chain, keepers
 from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps
-from tilewright.cost.bounds.traffic import Traffic
+from tilewright.cost.bounds.traffic import TensorTraffic, least_alone, ports_of
 from tilewright.cost.sparse.rates import Shares, all_zero
-from tilewright.hardware import NETWORK, RATE, Sparsity, room_name
+from tilewright.hardware import NETWORK, RATE, Sparsity
 from tilewright.mapping import compression, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -104,7 +104,7 @@ class _Alone:
 
     def _energy(self, share: float) -> Floats:
         """Return (r) the least energy of memories and networks, where so much is moved at the outermost."""
-        found: Floats = np.min([traffic.ports_least((), self.tensor)[0] for traffic in self._traffic(share)], axis=0)
+        found: Floats = self._least(share)[0].min(axis=0)
         return found
 
     @cached_property
@@ -112,28 +112,27 @@ class _Alone:
         """The least cycles (p, r) of every port with a limit."""
         if not (self._chains and self.rows.rates):
             return np.zeros((len(self.rows.rates), self.rows.count))
-        found = [traffic.ports_least(traffic.ports, self.tensor, priced=False)[1] for traffic in self._traffic(0.0)]
         timed = [self._share(memory, time=True) for memory, _ in self.rows.rates]
-        least: Floats = np.min(found, axis=0) * np.array(timed).reshape(-1, 1)
+        least: Floats = self._least(0.0)[1].min(axis=0) * np.array(timed).reshape(-1, 1)
         return least
 
-    def _traffic(self, outermost: float) -> list[Traffic]:
-        """Return what crosses memories, at the price of what is moved, for each set that the tensor may pass."""
+    def _least(self, outermost: float) -> tuple[Floats, Floats]:
+        """Return the energy (k, r) and cycles (k, p, r) of what is moved, for each set of memories that it may pass."""
         operator, machine = self.shares.operator, self.rows.machine
-        whole = {other.name: keepers(other, machine, {}) for other in operator.tensors}
+        homes = {other.name: keepers(other, machine, {})[0] for other in operator.tensors}
         numbers = dict(self.rows.numbers)
         least = min(self._share(memory.name, time=False) for memory in machine.memories)
         for memory in machine.memories:
             share = outermost if memory is machine.memories[0] else self._share(memory.name, time=False)
             for key in [(memory.name, f"{kind}_energy_pj_per_word") for kind in READ + WRITE]:
                 numbers[key] = share * numbers[key]
-            for key in [(memory.name, room_name(owner)) for owner, room in memory.rooms.items() if room is not None]:
-                numbers[key] = numbers[key] / self._stored(memory.name)
         for key in [(array.name, NETWORK) for array in machine.fanouts]:
             numbers[key] = least * numbers[key]
         rows = MachineRows(replace(self.rows.columns, numbers=numbers), self.rows.count, self.rows.rules)
-        return [Traffic.of(operator, rows, {name: known[:1] for name, known in whole.items()} | {
-            self.tensor.name: chain}, self.perfect) for chain in self._chains]
+        memories = keepers(self.tensor, machine, {})
+        kept = np.array([[name in chain for name in memories] for chain in self._chains])
+        return least_alone(TensorTraffic(self.tensor, operator, rows, memories, kept), ports_of(rows), homes,
+                           self.perfect)
 
     def _stored(self, memory: str) -> float:
         """Return the share of the tensor's words that a memory holds, metadata apart."""

@@ -1,6 +1,6 @@
 """The least of any weighted sum of accesses: what memories move as sums of what crosses boundaries, stage by stage."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.bounds.compute import ComputeStage
-from tilewright.cost.bounds.groups import Floats
+from tilewright.cost.bounds.groups import Floats, tiles_of
 from tilewright.cost.bounds.refetch import Stages
 from tilewright.cost.bounds.rows import ACCESSES, MachineRows, Whole
 from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
@@ -27,101 +27,156 @@ ENERGY: Sum = "", ()
 
 @dataclass(frozen=True)
 class TensorTraffic:
-    """The accesses for one tensor as weighted sums.
+    """The accesses for one tensor as weighted sums, in each of some chains (k) of memories that keep it (rules 4 to 6).
 
-    Every array (1 + 2 n) holds the weights of a constant, of the words that cross the port of the parent at each of the
-    n boundaries (outermost first), and of those that the children there receive or evict. ``accesses`` are by memory
-    and kind, ``sent`` by array.
+    Arrays (k, 1 + 2 m) hold the weights of a constant, of the words that cross the port of each of m memories, parents
+    of boundaries, outermost first, and of those that the children there receive or evict: 0 where it is none's parent.
     """
 
     tensor: Tensor
+    operator: Operator
     rows: MachineRows
-    chain: tuple[str, ...]
-    apart: tuple[bool, ...]
-    accesses: dict[tuple[str, str], Floats]
-    sent: dict[str, Floats]
+    memories: tuple[str, ...]
+    """Those that keep the tensor in any of the chains; the outermost does in all."""
+    kept: NDArray[np.bool_]
+    """Whether (k, m) they do."""
 
     @property
-    def boundaries(self) -> int:
-        """How many there are; the last feeds the compute units."""
-        return len(self.chain)
+    def chain(self) -> tuple[str, ...]:
+        """The memories of the first chain."""
+        return tuple(name for name, here in zip(self.memories, self.kept[0].tolist(), strict=True) if here)
 
     @cached_property
-    def _known(self) -> dict[Sum, tuple[Floats, NDArray[np.bool_]]]:
+    def last(self) -> NDArray[np.bool_]:
+        """Where (k, m) memories feed the compute units."""
+        after = np.cumsum(self.kept[:, ::-1], axis=1)[:, ::-1]
+        found: NDArray[np.bool_] = self.kept & (after == 1)
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[Sum, ...], tuple[Floats, NDArray[np.bool_]]]:
         return {}
 
-    def settled(self, wanted: Sum) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return a sum (1 + 2 n, r) that is no larger, not to be written to, and where (r) it has no negative weights.
+    def take(self, place: int) -> "TensorTraffic":
+        """Return one of the chains, with the sums that are known."""
+        here = self.kept[place]
+        found = TensorTraffic(self.tensor, self.operator, self.rows,
+                              tuple(name for name, kept in zip(self.memories, here, strict=True) if kept),
+                              np.ones((1, int(here.sum())), dtype=np.bool_))
+        columns = np.concatenate(([True], here, here))
+        for wanted, (weights, right) in self._known.items():
+            found._known[wanted] = weights[place, :, columns].swapaxes(0, 1)[None], right[place][None]
+        return found
+
+    def settled(self, wanted: tuple[Sum, ...]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return sums (k, o, 1 + 2 m, r) that are no larger, and where (k, o, r) they have no negative weights.
 
         Where no fan-out lies between, as much comes in as was asked for. What a memory evicts of outputs has been
         updated there before, so that it is at most what crosses the next boundary.
         """
         if wanted not in self._known:
-            weights = self._energy() if wanted == ENERGY else self._moved(*wanted)
-            n = self.boundaries
-            for at in range(n - 1):
-                come = weights[1 + n + at]
-                moved = np.minimum(come, 0.0) if self.apart[at] else come.copy()
-                weights[1 + at + self.apart[at]] += moved
+            count = len(self.memories)
+            weights = self._weights(wanted)
+            apart, _ = self._between
+            over = np.zeros((len(self.kept), len(wanted), self.rows.count))
+            for at in range(count):
+                here, parted = self.kept[:, at, None, None], apart[:, at, None, None]
+                come = weights[:, :, 1 + count + at]
+                moved = np.where(parted, np.minimum(come, 0.0), come)
+                weights[:, :, 1 + at] += np.where(here, over, 0.0) + np.where(parted, 0.0, moved)
+                over = np.where(here, np.where(parted, moved, 0.0), over)
                 come -= moved
-            self._known[wanted] = weights, weights[1:].min(axis=0) >= -1e-9
+            self._known[wanted] = weights, weights[:, :, 1:].min(axis=2) >= -1e-9
         return self._known[wanted]
 
-    def _energy(self) -> Floats:
-        total = np.zeros((1 + 2 * self.boundaries, self.rows.count))
-        for (name, kind), weights in self.accesses.items():
-            price = self.rows.numbers[name, f"{kind}_energy_pj_per_word"]
-            total += weights[:, None] * (price * self.rows.scale(self.tensor, name))
-        for name, weights in self.sent.items():
-            total += weights[:, None] * self.rows.numbers[name, NETWORK]
+    def alone(self, wanted: tuple[Sum, ...], asked: Floats) -> Floats:
+        """Return (k, o, r) the least of sums where other tensors take no room; 0 where none is known.
+
+        A tensor by itself is fetched once: the innermost loop leaves it in place. Compute has ``asked`` (m, r) times
+        for words of the memory that feeds it.
+        """
+        (weights, right), words = self.settled(wanted), float(self.tensor.words(self.operator.sizes))
+        total = weights[:, :, 0]
+        for at in range(len(self.memories)):
+            crossing, come = weights[:, :, 1 + at], weights[:, :, 1 + len(self.memories) + at]
+            total = total + np.where(self.last[:, at, None, None], crossing * asked[at],
+                                     crossing * words + come * words)
+        return np.maximum(0.0, np.where(right, total, 0.0))
+
+    def _weights(self, wanted: tuple[Sum, ...]) -> Floats:
+        """Return (k, o, 1 + 2 m, r) weights of sums."""
+        accesses, sent = self._moved
+        total = np.zeros((len(self.kept), len(wanted), 1 + 2 * len(self.memories), self.rows.count))
+        for place, (memory, kinds) in enumerate(wanted):
+            here = total[:, place]
+            if (memory, kinds) == ENERGY:
+                for (name, kind), weights in accesses.items():
+                    price = self.rows.numbers[name, f"{kind}_energy_pj_per_word"]
+                    here += weights[:, :, None] * (price * self.rows.scale(self.tensor, name))
+                for name, weights in sent.items():
+                    here += weights[:, :, None] * self.rows.numbers[name, NETWORK]
+            elif memory in self.memories:
+                moved = sum((accesses[memory, kind] for kind in kinds if (memory, kind) in accesses),
+                            start=np.zeros((1, 1)))
+                here += (moved * self.rows.scale(self.tensor, memory))[:, :, None]
         return total
 
-    def _moved(self, name: str, kinds: tuple[str, ...]) -> Floats:
-        total = sum((self.accesses[name, kind] for kind in kinds if (name, kind) in self.accesses),
-                    start=np.zeros(1 + 2 * self.boundaries)) * self.rows.scale(self.tensor, name)
-        return np.repeat(total[:, None], self.rows.count, axis=1)
+    @cached_property
+    def _moved(self) -> tuple[dict[tuple[str, str], Floats], dict[str, Floats]]:
+        """Accesses by memory and kind, and words sent by array, each (k, 1 + 2 m)."""
+        count, (_, merging) = len(self.memories), self._between
+        unit = np.eye(1 + 2 * count)
+        one, none = unit[0], np.zeros((len(self.kept), 1 + 2 * count))
+        accesses: dict[tuple[str, str], Floats] = {}
+        sent: dict[str, Floats] = {}
+        received = crossing = none
+        filled = none - self.tensor.words(self.operator.sizes) * one
+        for at, (name, arrays) in enumerate(zip(self.memories, self._arrays, strict=True)):
+            here, moved = self.kept[:, at, None], unit[1 + at]
+            come = np.where(self.last[:, at, None], one * self.operator.macs, unit[1 + count + at])
+            if at:
+                accesses[name, "fill"] = np.where(here, filled, 0.0)
+            if self.tensor.is_output:
+                if at:
+                    accesses[name, "drain"] = np.where(here, received, 0.0)
+                read = moved - received + filled
+                accesses[name, "update"], accesses[name, "read"] = here * moved, here * read
+                filled = np.where(here, np.where(merging[:, at, None], read, 0.0), filled)
+                crossing = np.where(here, come + filled, crossing)
+            else:
+                accesses[name, "read"] = here * moved
+                filled = crossing = np.where(here, come, crossing)
+            received = np.where(here, come, received)
+            sent |= dict.fromkeys((array.name for array in arrays), crossing)
+        return accesses, sent
 
+    @cached_property
+    def _arrays(self) -> list[list[Fanout]]:
+        """The arrays between each memory and the next."""
+        levels = self.rows.machine.levels
+        places = [place for place, level in enumerate(levels) if level.name in self.memories]
+        return [[level for level in levels[first:last] if isinstance(level, Fanout)]
+                for first, last in pairwise([*places, len(levels)])]
 
-def flow(tensor: Tensor, operator: Operator, rows: MachineRows, chain: tuple[str, ...]) -> TensorTraffic:
-    """Return how the accesses for ``tensor`` follow from what crosses the boundaries of ``chain`` (rules 4 to 6)."""
-    n, levels = len(chain), rows.machine.levels
-    names = [level.name for level in levels]
-    unit = np.eye(1 + 2 * n)
-    one, moved, received = unit[0], unit[1:1 + n], unit[1 + n:].copy()
-    received[-1] = one * operator.macs
-    accesses: dict[tuple[str, str], Floats] = {}
-    sent: dict[str, Floats] = {}
-    apart = []
-    filled = -tensor.words(operator.sizes) * one
-    for at, parent in enumerate(chain):
-        inner = names.index(chain[at + 1]) if at + 1 < n else len(names)
-        arrays = [level for level in levels[names.index(parent):inner] if isinstance(level, Fanout)]
-        spread = [array for array in arrays if rows.instances([array])[0] > 1]  # in all rows alike
-        apart.append(bool(spread))
-        if not tensor.is_output:
-            accesses[parent, "read"], crossing = moved[at], received[at]
-            filled = received[at]
-        else:
-            evicted = received[at - 1] if at else 0 * one
-            accesses[parent, "update"], accesses[parent, "read"] = moved[at], moved[at] - evicted + filled
-            filled = accesses[parent, "read"] if _merging(tensor, operator, spread) else 0 * one
-            crossing = received[at] + filled
-        for array in arrays:
-            sent[array.name] = crossing
-        if at + 1 < n:
-            accesses[chain[at + 1], "fill"] = filled
-            if tensor.is_output:
-                accesses[chain[at + 1], "drain"] = received[at]
-    return TensorTraffic(tensor, rows, chain, tuple(apart), accesses, sent)
+    @cached_property
+    def _between(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Where (k, m) arrays of several lanes lie between a memory and the next that keeps the tensor; all merge.
 
-
-def _merging(tensor: Tensor, operator: Operator, spread: Iterable[Fanout]) -> bool:
-    """Whether partial sums are always read back into one of the instances that merge (rule 5).
-
-    Lanes along an axis of two dimensions may be set apart even where one of these has only one value.
-    """
-    slides = any(len(axis.terms) > 1 and any(operator.sizes[d] > 1 for d in axis.dimensions) for axis in tensor.axes)
-    return not slides and all(all(array.merges(tensor.name, tensor.role)) for array in spread)
+        Partial sums are then always read back into one of the instances that merge (rule 5). Lanes along an axis of two
+        dimensions may be set apart even where one of these has only one value.
+        """
+        spread = [[array for array in arrays if self.rows.instances([array])[0] > 1]  # in all rows alike
+                  for arrays in self._arrays]
+        slides = any(len(axis.terms) > 1 and any(self.operator.sizes[d] > 1 for d in axis.dimensions)
+                     for axis in self.tensor.axes)
+        merging = [all(all(array.merges(self.tensor.name, self.tensor.role)) for array in arrays) for arrays in spread]
+        apart = np.tile(np.array([bool(arrays) for arrays in spread]), (len(self.kept), 1))
+        merges = np.tile(np.array(merging) & (not slides), (len(self.kept), 1))
+        for at in range(len(self.memories) - 2, -1, -1):
+            passed = ~self.kept[:, at + 1]
+            apart[:, at] |= passed & apart[:, at + 1]
+            merges[:, at] &= ~passed | merges[:, at + 1]
+        return apart, merges
 
 
 @lru_cache(maxsize=1024)
@@ -172,6 +227,59 @@ def _a_cycle(rate: tuple[Whole, Whole]) -> Floats:
     return words.astype(np.float64) / cycles.astype(np.float64)
 
 
+def ports_of(rows: MachineRows) -> list[Port]:
+    """Return all ports with a limit."""
+    return rows.once("ports", lambda: [
+        Port(memory, kinds, _a_cycle(rows.rates[memory.name, port])) for memory in rows.machine.memories
+        for port, kinds in ACCESSES.items() if (memory.name, port) in rows.rates])
+
+
+def blocking_of(rows: MachineRows) -> list[Port]:
+    """Return what compute waits for at single-buffered memories: drains and fills, at the slower of both rates."""
+    return rows.once("blocking", lambda: _blocking_of(rows))
+
+
+def _blocking_of(rows: MachineRows) -> list[Port]:
+    found = []
+    for memory in rows.machine.memories[1:]:
+        for kind, own in (("drain", "read"), ("fill", "write")):
+            given = [_a_cycle(rows.rates[memory.name, port]) for port in (own, "shared")
+                     if (memory.name, port) in rows.rates]
+            if memory.buffering == "single" and given:
+                found.append(Port(memory, (kind,), np.min(given, axis=0)))
+    return found
+
+
+def port_sums(ports: Sequence[Port], priced: bool) -> tuple[Sum, ...]:
+    """Return the sums that `cycles_of` takes, those of energy first where it is ``priced``."""
+    return ((ENERGY,) if priced else ()) + tuple((port.memory.name, port.kinds) for port in ports)
+
+
+def cycles_of(moved: Floats, ports: Sequence[Port], rows: MachineRows) -> Floats:
+    """Return (..., p, r) cycles of ports, not rounded, that move (..., p, r) words in all instances."""
+    rates = np.array([port.rate for port in ports]).reshape(len(ports), rows.count)
+    instances = np.array([rows.active[port.memory.name] for port in ports]).reshape(len(ports), rows.count)
+    cycles: Floats = moved / rates / instances
+    return cycles
+
+
+def known_flows(operator: Operator, rows: MachineRows) -> dict[tuple[str, tuple[str, ...]], TensorTraffic]:
+    """Return what is known of tensors and chains of memories."""
+    return rows.once((operator, "traffic"), dict)
+
+
+def least_alone(flow: TensorTraffic, ports: Sequence[Port], homes: dict[str, str],
+                perfect: bool) -> tuple[Floats, Floats]:
+    """Return the least energy (k, r) and the least cycles (k, p, r) of ports for one tensor, as `Traffic.ports_least`.
+
+    Other tensors take no room further in than their ``homes``.
+    """
+    tiles, name = tiles_of(flow.operator, perfect), flow.tensor.name
+    asked = [ComputeStage(tiles, flow.rows, homes | {name: memory}).alone(name) for memory in flow.memories]
+    found = flow.alone(port_sums(ports, True), np.array(asked))
+    return found[:, 0], cycles_of(found[:, 1:], ports, flow.rows)
+
+
 @dataclass(frozen=True)
 class Traffic:
     """Lower bounds on weighted sums of accesses, over all tiles that fit and all loop orders at once."""
@@ -184,10 +292,11 @@ class Traffic:
            perfect: bool = False) -> "Traffic":
         """Return the traffic of an operator whose tensors stay in ``chains`` of memories, outermost first."""
         rows = machines if isinstance(machines, MachineRows) else MachineRows.one(machines)
-        known: dict[tuple[str, tuple[str, ...]], TensorTraffic] = rows.once((operator, "traffic"), dict)
+        known = known_flows(operator, rows)
         for tensor in operator.tensors:
-            if (tensor.name, chains[tensor.name]) not in known:
-                known[tensor.name, chains[tensor.name]] = flow(tensor, operator, rows, chains[tensor.name])
+            key = tensor.name, chains[tensor.name]
+            if key not in known:
+                known[key] = TensorTraffic(tensor, operator, rows, key[1], np.ones((1, len(key[1])), dtype=np.bool_))
         return cls(Stages(operator, rows, chains, perfect),
                    tuple(known[tensor.name, chains[tensor.name]] for tensor in operator.tensors))
 
@@ -196,50 +305,21 @@ class Traffic:
         """The machines."""
         return self.stages.rows
 
-    @cached_property
-    def ports(self) -> list[Port]:
-        """All ports with a limit."""
-        return [Port(memory, kinds, _a_cycle(self.rows.rates[memory.name, port]))
-                for memory in self.rows.machine.memories for port, kinds in ACCESSES.items()
-                if (memory.name, port) in self.rows.rates]
-
-    @cached_property
-    def blocking(self) -> list[Port]:
-        """What compute waits for at single-buffered memories: drains and fills, at the slower of both rates."""
-        found = []
-        for memory in self.rows.machine.memories[1:]:
-            for kind, own in (("drain", "read"), ("fill", "write")):
-                given = [_a_cycle(self.rows.rates[memory.name, port]) for port in (own, "shared")
-                         if (memory.name, port) in self.rows.rates]
-                if memory.buffering == "single" and given:
-                    found.append(Port(memory, (kind,), np.min(given, axis=0)))
-        return found
-
-    def ports_least(self, ports: Sequence[Port], alone: Tensor | None = None,
-                    priced: bool = True) -> tuple[Floats, Floats]:
+    def ports_least(self, ports: Sequence[Port], priced: bool = True) -> tuple[Floats, Floats]:
         """Return the least energy (r) of memories and networks, and the least cycles (p, r) of ports, not rounded.
 
-        Of one tensor ``alone``, where it is named. Energy is 0 where it is not ``priced``.
+        Energy is 0 where it is not ``priced``.
         """
-        sums: list[Sum] = [(port.memory.name, port.kinds) for port in ports]
-        if priced:
-            energy, *words = self.least([ENERGY, *sums], alone)
-        else:
-            energy, words = np.zeros(self.rows.count), list(self.least(sums, alone) if sums else ())
-        cycles = [moved / port.rate / self.rows.active[port.memory.name]
-                  for port, moved in zip(ports, words, strict=True)]
-        return energy, np.array(cycles, dtype=np.float64).reshape(len(ports), self.rows.count)
+        sums = port_sums(ports, priced)
+        found = self.least(sums) if sums else np.zeros((0, self.rows.count))
+        energy = found[0] if priced else np.zeros(self.rows.count)
+        return energy, cycles_of(found[priced:], ports, self.rows)
 
-    def least(self, wanted: Sequence[Sum], alone: Tensor | None = None) -> Floats:
-        """Return (o, r) lower bounds on sums of accesses, for all tensors or one; 0 where none is known."""
-        known, sums = np.ones((len(wanted), self.rows.count), dtype=np.bool_), []
-        for each in self.flows:
-            weights = np.zeros((len(wanted), 1 + 2 * each.boundaries, self.rows.count))
-            for place, one in enumerate(wanted if alone in (None, each.tensor) else ()):
-                weights[place], right = each.settled(one)
-                known[place] &= right
-            sums.append(weights)
-        totals = self._totals([np.where(known[:, None], weights, 0.0) for weights in sums])
+    def least(self, wanted: Sequence[Sum]) -> Floats:
+        """Return (o, r) lower bounds on sums of accesses; 0 where none is known."""
+        settled = [each.settled(tuple(wanted)) for each in self.flows]
+        known = np.all([right[0] for _, right in settled], axis=0)
+        totals = self._totals([np.where(known[:, None], weights[0], 0.0) for weights, _ in settled])
         return np.maximum(0.0, np.where(known, totals, 0.0))
 
     def _totals(self, sums: list[Floats]) -> Floats:
@@ -248,7 +328,7 @@ class Traffic:
         totals = np.sum([weights[:, 0] for weights in sums], axis=0)[:, None]
         words = np.array([float(each.tensor.words(self.stages.operator.sizes)) for each in self.flows])[:, None]
         for name, (sets, taken) in charges.items():
-            merged = np.stack([own @ weights[:, 1:1 + each.boundaries]
+            merged = np.stack([own @ weights[:, 1:1 + len(each.chain)]
                                for each, weights, own in zip(self.flows, sums, sets, strict=True)], axis=2)
             received = np.broadcast_to(self._received(name, sums)[:, None], merged.shape)
             least = np.zeros((*merged.shape[:2], self.rows.count))
@@ -265,7 +345,7 @@ class Traffic:
         found = np.zeros((len(sums[0]), len(self.flows), self.rows.count))
         for place, (each, weights) in enumerate(zip(self.flows, sums, strict=True)):
             if name in each.chain[1:]:
-                found[:, place] = weights[:, each.boundaries + each.chain.index(name)]
+                found[:, place] = weights[:, len(each.chain) + each.chain.index(name)]
         return found
 
     @cached_property

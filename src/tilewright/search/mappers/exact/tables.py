@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.cost import ENERGY, Traffic
+from tilewright.cost import ENERGY, Traffic, ports_of
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import LaneUse, MapSpace, lane_use, tensor_bits
 from tilewright.mapping.spaces.rules import arrays as rules
@@ -283,7 +283,7 @@ class Tables:
         edges, share = [], []
         for t, flow in enumerate(flows):
             for at, parent in enumerate(flow.chain):
-                child = flow.chain[at + 1] if at + 1 < flow.boundaries else None
+                child = flow.chain[at + 1] if at + 1 < len(flow.chain) else None
                 edges.append((t, places[parent], len(places) if child is None else places[child]))
                 inside = levels.index(child) if child is not None else len(levels)
                 share.append([levels.index(parent) < levels.index(fanout.name) < inside
@@ -291,13 +291,13 @@ class Tables:
                               for fanout in self.accelerator.fanouts])
         sums = [(ENERGY, 1.0)]
         sums += [((port.memory.name, port.kinds), port.rate[0] * self.accelerator.instances(port.memory.name))
-                 for port in self._traffic.ports]
+                 for port in ports_of(self._traffic.rows)]
         weights = np.zeros((2 * len(edges) + 1, len(sums)))
-        for row, (wanted, scale) in enumerate(sums):
-            settled = [flow.settled(wanted) for flow in flows]
-            if not all(right[0] for _, right in settled):
+        settled = [flow.settled(tuple(wanted for wanted, _ in sums)) for flow in flows]
+        for row, (_, scale) in enumerate(sums):
+            if not all(right[0, row, 0] for _, right in settled):
                 continue
-            parts = [each[:, 0] for each, _ in settled]
+            parts = [each[0, row, :, 0] for each, _ in settled]
             weights[:len(edges), row] = np.concatenate([p[1:1 + (len(p) - 1) // 2] for p in parts]) / scale
             weights[len(edges):-1, row] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
             weights[-1, row] = sum(p[0] for p in parts) / scale
@@ -311,7 +311,7 @@ class Tables:
         levels = self.accelerator.levels
         rows = [(1, 0), *((self.accelerator.instances(port.memory.name), sum(
             isinstance(level, Fanout) for level in levels[:levels.index(port.memory)]))
-            for port in self._traffic.ports)]
+            for port in ports_of(self._traffic.rows))]
         return np.array(rows, dtype=np.int64)
 
     @cached_property
