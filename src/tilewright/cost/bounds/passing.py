@@ -4,7 +4,7 @@ Compute asks the memory that feeds it for every operand of every multiply-accumu
 multicast (or reduce) share an access.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.rows import ACCESSES, READ, WRITE, Floats, MachineRows, Whole, whole
+from tilewright.cost.bounds.rows import ACCESSES, READ, WRITE, Floats, MachineRows, Once, Whole, whole
 from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
 from tilewright.workload import Operator, Tensor
 
@@ -128,14 +128,13 @@ class Passing:
                 for name, chains in self.chains.items()]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, Chain], Passage]:
-        return self.rows.once((self.operator, "passages"), dict)
+    def _once(self) -> Once:
+        """What is known of the operator on these machines."""
+        return self.rows.once((self.operator, "passing"), Once)
 
     def passage(self, tensor: Tensor, chain: Chain) -> Passage:
         """Return what must move of a tensor along a chain; made once."""
-        if (tensor.name, chain) not in self._known:
-            self._known[tensor.name, chain] = self._passage(tensor, chain)
-        return self._known[tensor.name, chain]
+        return self._once.once((tensor.name, chain), lambda: self._passage(tensor, chain))
 
     def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
         words, moved = tensor.words(self.operator.sizes), {}
@@ -181,18 +180,26 @@ class Passing:
                 found[level.name] = words * self.rows.numbers[level.name, NETWORK]
         return found
 
-    def _sure(self, memory: Memory) -> list[LeastMoved]:
-        """Return what moves at a memory whichever chain is taken: where there are several only at the outermost."""
-        found = []
-        for name, chains in self.chains.items():
-            if memory.name in chains[-1] and (len(chains) == 1 or memory.name == chains[-1][0]):
-                found.append(self.passage(self.operator.tensor(name), chains[-1]).moved[memory.name])
-        return found
+    def _sure(self, memory: Memory, make: Callable[[Memory, list[LeastMoved]], Whole]) -> Whole:
+        """Return what is made of what moves at a memory whichever chain is taken; made once of the same.
+
+        Where there are several chains, that is so at the outermost alone. Of a chain its first and its last memory and
+        this one decide how much moves here.
+        """
+        sure = [(name, tuple(dict.fromkeys((chains[-1][0], memory.name, chains[-1][-1]))))
+                for name, chains in self.chains.items()
+                if memory.name in chains[-1] and (len(chains) == 1 or memory.name == chains[-1][0])]
+        return self._once.once((make.__name__, memory.name, *sure), lambda: make(memory, [
+            self.passage(self.operator.tensor(name), chain).moved[memory.name] for name, chain in sure]))
 
     def port_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles that the ports of the average instance take."""
-        limited = any((memory.name, port) in self.rows.rates for port in ACCESSES)
-        sure, found, share = self._sure(memory) if limited else (), self.rows.none, self.rows.widths[memory.name]
+        if not any((memory.name, port) in self.rows.rates for port in ACCESSES):
+            return self.rows.none
+        return self._sure(memory, self._port_cycles)
+
+    def _port_cycles(self, memory: Memory, sure: list[LeastMoved]) -> Whole:
+        found, share = self.rows.none, self.rows.widths[memory.name]
         if not sure:
             return found
         read = sum(least.bits * least.read_or_drained for least in sure)
@@ -205,7 +212,9 @@ class Passing:
 
     def blocking_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles for which a single-buffered memory's fills and drains block compute."""
-        sure = self._sure(memory)
+        return self._sure(memory, self._blocking_cycles)
+
+    def _blocking_cycles(self, memory: Memory, sure: list[LeastMoved]) -> Whole:
         drained, filled = (sum(least.bits * getattr(least, name) for least in sure) for name in ("drained", "filled"))
         total, over = self.rows.none, whole(np.ones(self.rows.count))
         for port, bits in (("read", drained), ("write", filled)):

@@ -20,6 +20,7 @@ A *stage* is everything that crosses into one memory m. From the counting rules,
   bounded from below by Lagrange's dual, where any multiplier is right and a poor one merely weaker.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -131,6 +132,24 @@ def _dual(costs: Floats, most: Floats, room: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What decides, of a machine and of what keeps the tensors, how often a memory is to fetch them."""
+
+    lanes: Lanes
+    rooms: list[tuple[dict[str, float], Floats]]
+    held: dict[str, Floats]
+    key: Hashable
+    """All of it on the first row."""
+
+    @classmethod
+    def of(cls, lanes: Lanes, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats]) -> "Asked":
+        """Return it with its key."""
+        return cls(lanes, rooms, held, (
+            tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
+            tuple(lanes.each[:, 0].tolist()), tuple((tensor, float(most[0])) for tensor, most in held.items())))
+
+
+@dataclass(frozen=True)
 class Stages:
     """The stages of an operator on machines whose memories keep ``chains``: by tensor, outermost first."""
 
@@ -164,18 +183,23 @@ class Stages:
         """Every stage."""
         return {name: self._known_stage(name) for name in self.order}
 
+    @cached_property
+    def _asked(self) -> dict[tuple[str, tuple[tuple[str, ...], ...]], "Asked"]:
+        """What is asked of memories by what keeps the tensors: the same for all layers whose tensors are alike."""
+        return self.rows.once((self.operator.tensors, "asked"), dict)
+
     def _known_stage(self, name: str) -> MemoryStage:
         """Return a stage; of one machine it is made once for all chains where the memory keeps the same."""
-        lanes, rooms, held = self._lanes(name), self._rooms(name), self._held(name)
-        allowed = None if self.rows.rules is None else self.rows.rules.stage(name)
+        place = name, tuple(self.chains[tensor.name] for tensor in self.operator.tensors)
+        if place not in self._asked:
+            self._asked[place] = Asked.of(self._lanes(name), self._rooms(name), self._held(name))
+        asked, allowed = self._asked[place], None if self.rows.rules is None else self.rows.rules.stage(name)
         if self.rows.count > 1:
-            return self._stage(rooms, held, lanes, allowed)
-        key = (allowed, tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
-               tuple(lanes.each[:, 0].tolist()), tuple((tensor, float(most[0])) for tensor, most in held.items()))
-        return self.tiles.once(key, lambda: self._stage(rooms, held, lanes, allowed))
+            return self._stage(asked, allowed)
+        return self.tiles.once((allowed, asked.key), lambda: self._stage(asked, allowed))
 
-    def _stage(self, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats],
-               lanes: Lanes, allowed: LoopsOutside | None) -> MemoryStage:
+    def _stage(self, asked: "Asked", allowed: LoopsOutside | None) -> MemoryStage:
+        lanes, rooms, held = asked.lanes, asked.rooms, asked.held
         fits = np.ones((self.rows.count, *(len(group.least) for group in self.tiles.groups)), dtype=np.bool_)
         for bits, most in rooms:
             fits &= self._within(sum(self.tiles.by_tensor[name] * each for name, each in bits.items()), most * 8)

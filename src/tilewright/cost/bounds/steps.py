@@ -1,6 +1,7 @@
 """The fewest steps of compute: the least product of ceil(size / lanes) with few enough lanes in all."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from tilewright.mapping import lane_use
 from tilewright.workload import Operator
 
 Integers = NDArray[np.int64]
+MOST_EXACT = 1 << 62
+"""Multiply-accumulates up to which steps are counted in whole numbers; of more there may be too many for these."""
 
 
 def paced(steps: Whole, operator: Operator, accelerator: Accelerator) -> Whole:
@@ -28,19 +31,19 @@ def compute_steps(operator: Operator, rows: MachineRows, perfect: bool = False) 
     known = rows.rules and rows.rules.steps(perfect)
     if known is not None:
         return whole(np.full(rows.count, known))
-    instances = rows.instances(rows.machine.fanouts)
+    instances, few = rows.instances(rows.machine.fanouts), operator.macs < MOST_EXACT
     most = np.array([1 << (count - 1).bit_length() for count in instances.tolist()])
-    found = np.empty(rows.count, dtype=np.int64)
+    found: Any = np.empty(rows.count, dtype=np.int64 if few else np.float64)
     for limit in set(most.tolist()):
-        lanes, steps = _fewest(operator.dimensions, limit, perfect)
+        lanes, steps = _fewest(operator.dimensions, limit, perfect, few)
         found[most == limit] = steps[np.searchsorted(lanes, instances[most == limit], side="right") - 1]
-    return whole(found)
+    return whole(found if few else np.floor(found * (1 - 1e-12)))
 
 
 @lru_cache(maxsize=256)
-def _fewest(dimensions: tuple[tuple[str, int], ...], most: int, perfect: bool) -> tuple[Integers, Integers]:
-    """Return numbers of lanes, up to ``most``, and the fewest steps with no more than each."""
-    lanes, steps = np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+def _fewest(dimensions: tuple[tuple[str, int], ...], most: int, perfect: bool, few: bool) -> tuple[Integers, Any]:
+    """Return numbers of lanes, up to ``most``, and the fewest steps with no more than each, real numbers if not few."""
+    lanes, steps = np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64 if few else np.float64)
     for _, size in dimensions:
         own_lanes, own_steps = _divisors(size, most) if perfect else _ways(size, most)
         lanes, steps = np.multiply.outer(lanes, own_lanes).ravel(), np.multiply.outer(steps, own_steps).ravel()
@@ -72,7 +75,7 @@ def _divisors(size: int, instances: int) -> tuple[Integers, Integers]:
 _FRONTIER = 2048
 
 
-def _frontier(lanes: Integers, steps: Integers, instances: int) -> tuple[Integers, Integers]:
+def _frontier(lanes: Integers, steps: Any, instances: int) -> tuple[Integers, Any]:
     """Return the choices that no other beats in both; neighbours merge into their best where there are too many."""
     fits = lanes <= instances
     lanes, steps = lanes[fits], steps[fits]

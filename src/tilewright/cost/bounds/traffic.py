@@ -41,7 +41,7 @@ class TensorTraffic:
     kept: NDArray[np.bool_]
     """Whether (k, m) they do."""
 
-    @property
+    @cached_property
     def chain(self) -> tuple[str, ...]:
         """The memories of the first chain."""
         return tuple(name for name, here in zip(self.memories, self.kept[0].tolist(), strict=True) if here)
