@@ -150,13 +150,18 @@ class Accelerator:
         return total
 
     @cached_property
+    def shares_lanes(self) -> bool:
+        """Whether one instance of any memory serves several lanes."""
+        return any(memory.shared for memory in self.memories)
+
+    @cached_property
     def unshared(self) -> "Accelerator":
         """The machine where every lane has memories of its own: no mapping of this one costs less there.
 
         What the instances of a memory take, all that stand for one take together, and the networks of arrays outside
         it that part; the arrays concerned multicast everything, and their networks take no energy.
         """
-        if not any(memory.shared for memory in self.memories):
+        if not self.shares_lanes:
             return self
         return replace(self, levels=tuple(map(self._unshared, self.levels)))
 

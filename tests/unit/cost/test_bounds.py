@@ -34,6 +34,12 @@ def compute_bound(operator: Operator, machine: Accelerator) -> int:
     return int(paced(compute_steps(operator, MachineRows.one(machine)), operator, machine)[0])
 
 
+def test_steps_beyond_whole_numbers_of_64_bits_are_no_fewer():
+    sides = 10**9
+    steps = compute_bound(matmul("huge", m=sides, n=sides, k=sides), machine(lanes(64)))
+    assert (1 - 1e-11) * sides**3 <= 64 * steps <= sides**3
+
+
 @pytest.mark.parametrize(("sizes", "instances", "steps"), [
     ((8, 8, 8), 1, 512),
     ((8, 8, 8), 512, 1),

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from tilewright.cost import DenseModel, HardwareBatch, KeptBounds, kept_least, layer_bounds
+from tilewright.cost.bounds.rows import MachineRows
+from tilewright.cost.bounds.traffic import TensorTraffic, port_sums, ports_of
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.jobs import finished
 from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
@@ -189,6 +191,45 @@ def test_bounds_of_the_union_are_the_least_of_its_members():
     assert [scores[n] for n in list(scores)[:3]] == pytest.approx(sorted(products)[:3], rel=1e-12)
     assert bounds.union.energy_pj == pytest.approx(min(found.energy_pj for found in every), rel=1e-12)
     assert bounds.union.latency_cycles <= min(found.latency_cycles for found in every)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_tensors_take_alone_adds_up_to_the_bounds_of_sets_where_all_have_room(seed):
+    """Elsewhere it is no more: tiles that do not fit come again."""
+    kept, rng = small_case(seed), np.random.default_rng(seed)
+    rows = KeptBounds(kept)._rows
+    own = [rows.bounds(number) for number in rows.sums.numbers.tolist()]
+    assert sorted(rows.sums.numbers.tolist()) == list(range(len(kept)))
+    assert (rows.sums.energy_pj[:, 0] <= np.array([one.energy_pj[0] for one in own]) * (1 + 1e-12)).all()
+    assert (rows.sums.cycles[:, 0] <= [one.latency_cycles[0] for one in own]).all()
+    inner = [Memory(f"M{at}", ROLES, energies(rng), bandwidth=Bandwidth(read=0.5, write=0.25)) for at in range(2)]
+    machine = Accelerator("roomy", (kept.space.accelerator.memories[0], inner[0],
+                                    Fanout("PEs", (2, 2), multicast=False, reduce=False), inner[1]), word_bits=BITS)
+    roomy = KeptBounds(KeptSets(MapSpace(kept.space.operator, machine)))._rows
+    own = [roomy.bounds(number) for number in roomy.sums.numbers.tolist()]
+    assert roomy.sums.energy_pj[:, 0] == pytest.approx([one.energy_pj[0] for one in own], rel=1e-8)
+    assert roomy.sums.cycles[:, 0].tolist() == [one.latency_cycles[0] for one in own]
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4, 11])
+def test_chains_that_are_weighed_together_weigh_what_each_does(seed):
+    rng = np.random.default_rng(seed)
+    levels = [Memory(f"M{at}", ROLES, energies(rng), bandwidth=Bandwidth(shared=1.0)) for at in range(4)]
+    for at in (3, 2, 1):
+        networks = {name: bool(rng.random() < 0.5) for name in ("multicast", "reduce")}
+        levels.insert(at, Fanout(f"F{at}", (int(rng.integers(1, 3)), 1), network_energy_pj_per_word=0.5, **networks))
+    rows = MachineRows.one(Accelerator("deep", tuple(levels), word_bits=BITS))
+    operator = matmul("m", m=4, n=3, k=2) if seed else LAYER
+    memories, sums = tuple(f"M{at}" for at in range(4)), port_sums(ports_of(rows), True)
+    kept = np.array([(True, *(bool(number >> bit & 1) for bit in range(3))) for number in range(8)])
+    for tensor in operator.tensors:
+        together = TensorTraffic(tensor, operator, rows, memories, kept)
+        together.settled(sums)
+        for place in range(8):
+            one = together.take(place)
+            alone = TensorTraffic(tensor, operator, rows, one.chain, one.kept)
+            for known, found in zip(one.settled(sums), alone.settled(sums), strict=True):
+                assert np.array_equal(known, found)
 
 
 def test_letting_tensors_pass_beats_keeping_all_at_equal_samples():

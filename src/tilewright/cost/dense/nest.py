@@ -51,6 +51,8 @@ def standing(accelerator: Accelerator, boundary: Boundary, level: int, side: str
 
     That of the parent where one instance of it serves all of them, none where one of the child does, else their own.
     """
+    if not accelerator.shares_lanes:
+        return level
     parent, child = (side is not None and _serves(accelerator, at, level, side)
                      for at in (boundary.parent, boundary.child))
     return None if child else boundary.parent if parent else level
@@ -64,7 +66,7 @@ def _serves(accelerator: Accelerator, memory: int, level: int, side: str) -> boo
 
 def carries(accelerator: Accelerator, boundary: Boundary, level: int) -> bool:
     """Whether what crosses a boundary goes through an array: between both, but for one of which a side is shared."""
-    parent, child = (any(_serves(accelerator, at, level, side) for side in "xy")
+    parent, child = (accelerator.shares_lanes and any(_serves(accelerator, at, level, side) for side in "xy")
                      for at in (boundary.parent, boundary.child))
     return not child and (parent or boundary.parent < level < boundary.child)
 

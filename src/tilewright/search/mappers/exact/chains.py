@@ -57,8 +57,7 @@ def merges(space: MapSpace) -> bool:
     That is neither dimensions nor the sides of an array.
     """
     alike = all(across == down for tensor in space.operator.tensors for array in space.accelerator.fanouts
-                for across, down in [array.merges(tensor.name, tensor.role)]) and not any(
-                    memory.shared for memory in space.accelerator.memories)
+                for across, down in [array.merges(tensor.name, tensor.role)]) and not space.accelerator.shares_lanes
     return space.tiling == "perfect" and not space.arrays.ruled and not space.constraints.orders and alike
 
 
