@@ -132,7 +132,7 @@ def _dual(costs: Floats, most: Floats, room: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StageTraits:
     """What decides, of a machine and of what keeps the tensors, how often a memory is to fetch them."""
 
     lanes: Lanes
@@ -142,7 +142,7 @@ class Asked:
     """All of it on the first row."""
 
     @classmethod
-    def of(cls, lanes: Lanes, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats]) -> "Asked":
+    def of(cls, lanes: Lanes, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats]) -> "StageTraits":
         """Return it with its key."""
         return cls(lanes, rooms, held, (
             tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
@@ -184,22 +184,22 @@ class Stages:
         return {name: self._known_stage(name) for name in self.order}
 
     @cached_property
-    def _asked(self) -> dict[tuple[str, tuple[tuple[str, ...], ...]], "Asked"]:
+    def _traits(self) -> dict[tuple[str, tuple[tuple[str, ...], ...]], "StageTraits"]:
         """What is asked of memories by what keeps the tensors: the same for all layers whose tensors are alike."""
-        return self.rows.once((self.operator.tensors, "asked"), dict)
+        return self.rows.once((self.operator.tensors, "traits"), dict)
 
     def _known_stage(self, name: str) -> MemoryStage:
         """Return a stage; of one machine it is made once for all chains where the memory keeps the same."""
         place = name, tuple(self.chains[tensor.name] for tensor in self.operator.tensors)
-        if place not in self._asked:
-            self._asked[place] = Asked.of(self._lanes(name), self._rooms(name), self._held(name))
-        asked, allowed = self._asked[place], None if self.rows.rules is None else self.rows.rules.stage(name)
+        if place not in self._traits:
+            self._traits[place] = StageTraits.of(self._lanes(name), self._rooms(name), self._held(name))
+        traits, allowed = self._traits[place], None if self.rows.rules is None else self.rows.rules.stage(name)
         if self.rows.count > 1:
-            return self._stage(asked, allowed)
-        return self.tiles.once((allowed, asked.key), lambda: self._stage(asked, allowed))
+            return self._stage(traits, allowed)
+        return self.tiles.once((allowed, traits.key), lambda: self._stage(traits, allowed))
 
-    def _stage(self, asked: "Asked", allowed: LoopsOutside | None) -> MemoryStage:
-        lanes, rooms, held = asked.lanes, asked.rooms, asked.held
+    def _stage(self, traits: "StageTraits", allowed: LoopsOutside | None) -> MemoryStage:
+        lanes, rooms, held = traits.lanes, traits.rooms, traits.held
         fits = np.ones((self.rows.count, *(len(group.least) for group in self.tiles.groups)), dtype=np.bool_)
         for bits, most in rooms:
             fits &= self._within(sum(self.tiles.by_tensor[name] * each for name, each in bits.items()), most * 8)
