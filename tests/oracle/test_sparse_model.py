@@ -146,7 +146,9 @@ IN_A_ROW = {
 """Nests in which all that is looked at together lies in a row, so that it can be spread evenly."""
 
 
-@pytest.mark.parametrize(("name", "case"), list(product(SPARSITIES, IN_A_ROW)))
+@pytest.mark.sample(15)
+@pytest.mark.parametrize("case", IN_A_ROW)
+@pytest.mark.parametrize("name", SPARSITIES)
 def test_the_mean_over_all_even_tensors_is_exact(name, case):
     operator, outer, lane, densities = IN_A_ROW[case]
     operator = with_densities(operator, {tensor: f"even:{density!r}" for tensor, density in densities.items()})

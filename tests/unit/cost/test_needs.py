@@ -67,6 +67,7 @@ def one_by_one(mapping, operator, accelerator):
     return room_bytes, tile_bytes, sides
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 @pytest.mark.parametrize(("accelerator", "housed"), CASES.values(), ids=CASES)
 def test_needs_are_those_of_each_mapping(accelerator, housed, layer):

@@ -59,6 +59,7 @@ def encodings(batches):
     return [(b.steps[:, :, i].tobytes(), b.ranks[:, :, i].tobytes()) for b in batches for i in range(len(b))]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
 @pytest.mark.parametrize("name", list(MACHINES))
 def test_samples_fit_the_arrays_and_fits_agrees_with_the_legality_of_single_mappings(name, tiling):

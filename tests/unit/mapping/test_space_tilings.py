@@ -185,7 +185,7 @@ def noise_in(space, count, seed):
     return noise
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize(("name", "tiling", "constraints"), CASES)
 def test_everything_agrees_with_brute_force(name, tiling, constraints):
     space = make(name, tiling, constraints)
@@ -290,7 +290,7 @@ def test_spaces_of_other_operators_or_contradictory_ones_do_not_intersect():
     assert (one & first).constraints.keeps == {"GLB": ("A",)}
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("constraints", ["none", "factors", "loops", "orders", "utilization"])
 @pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("mapper", ["auto", "gamma", "random", "random-pruned", "exhaustive"])
