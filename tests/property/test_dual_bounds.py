@@ -84,7 +84,8 @@ def held(seed: int, *, rules: bool = False, floors: bool = False, turns: int = 2
 
 
 def test_no_mapping_of_a_space_with_rules_scores_below_a_dual_bound():
-    assert sum(held(seed, rules=True) for seed in (*range(8), 14, 48)) > 5
+    """Of these, 104 and 355 have a dimension that all tensors use, which may run innermost where no other may."""
+    assert sum(held(seed, rules=True) for seed in (*range(8), 14, 48, 104, 355)) > 7
 
 
 def test_no_mapping_scores_below_a_dual_bound():

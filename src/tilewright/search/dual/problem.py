@@ -242,11 +242,15 @@ class Builder:
 
     @cached_property
     def _beside(self) -> Integers:
-        """Whether (c, m, d) a dimension may loop at a memory where one of a class runs innermost, by all orders."""
+        """Whether (c, m, d) a dimension may loop at a memory where one of a class runs innermost, by all orders.
+
+        Or one that all tensors use, which is of no class and stands for the worst of any.
+        """
         found = np.repeat(self._free[None], len(self.a.classes), axis=0)
         names, places = self.tables.names, [memory.name for memory in self.tables.memories]
         for c, m in np.ndindex(found.shape[:2]):
-            own = (self.a.unused == self.a.classes[c]).all(axis=1) & (self._free[m] > 0)
+            mine = (self.a.unused == self.a.classes[c]).all(axis=1) | (self.a.unused == 0).all(axis=1)
+            own = mine & (self._free[m] > 0)
             barred = [self.space.constraints.further_in(places[m], name, names)
                       for name, innermost in zip(names, own, strict=True) if innermost]
             found[c, m, [name in set.intersection(*barred) if barred else True for name in names]] = 0
