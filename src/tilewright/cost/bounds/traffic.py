@@ -92,8 +92,8 @@ class TensorTraffic:
     def alone(self, wanted: tuple[Sum, ...], asked: Floats) -> Floats:
         """Return (k, o, r) the least of sums where other tensors take no room; 0 where none is known.
 
-        A tensor by itself is fetched once: the innermost loop leaves it in place. Compute has ``asked`` (m, r) times
-        for words of the memory that feeds it.
+        A tensor by itself is fetched once, as the innermost loop can leave it in place; more often where rules forbid
+        that loop, which is not counted. Compute has ``asked`` (m, r) times for words of the memory that feeds it.
         """
         (weights, right), words = self.settled(wanted), float(self.tensor.words(self.operator.sizes))
         total = weights[:, :, 0]
