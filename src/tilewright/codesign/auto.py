@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.breeding import Breeder, taken
+from tilewright.codesign.breeding import Breeder, children_of
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
@@ -16,6 +16,7 @@ from tilewright.codesign.screening import (
     bounds_at,
     grown,
     reaching,
+    taken,
     values_at,
 )
 from tilewright.codesign.session import Candidate, Session
@@ -202,12 +203,13 @@ class Auto:
         for place, machine in enumerate(machines):
             worth = worths[int(self.rng.integers(len(worths)))] if place else worths[0]
             wanted = self.breeder.wanted(self.pools, counts.tolist(), machine, worth, self.rng, self.leading)
-            jobs.append(self.breeder.job(wanted, machine, worth, (session.seed, self.round, place)))
+            jobs.append(self.breeder.job(wanted, machine, worth, (session.seed, self.round, place),
+                                         kept=session.runner.keeper is not None))
         self.round += 1
         for machine, value in zip(machines, session.runner.part(jobs), strict=True):
             if value is not None:
                 session.spent += int(value["samples"])
-                self._pool(taken(value), machine)
+                self._pool(children_of(value), machine)
 
     def _pool(self, found: Mapping[int, MappingPool], machine: Machine) -> None:
         """Put children into the pools."""
@@ -275,20 +277,21 @@ class Auto:
         rows += [part for factor in FACTORS for part in self._scaled(centre, factor)]
         changed = np.unique(np.concatenate(rows), axis=0)
         changed = np.maximum(changed, self.low)
-        every = np.unique(np.concatenate([changed[self._within(changed)], self._grown(changed)]), axis=0)
-        return values_at(problem, every)
+        return values_at(problem, np.unique(self._within(changed, changed), axis=0))
 
-    def _grown(self, places: Places) -> Places:
-        """Return machines with each number in turn as large as limits allow, if they are within them at its least."""
-        at = np.repeat(np.arange(len(self.low)), len(places))
-        least, every = np.tile(places, (len(self.low), 1)), np.arange(len(at))
+    def _within(self, places: Places, others: Places) -> Places:
+        """Return the machines within limits, and others with each number in turn as large as these allow.
+
+        Of the others those that are within limits with that number at its least.
+        """
+        at = np.repeat(np.arange(len(self.low)), len(others))
+        least, every = np.tile(others, (len(self.low), 1)), np.arange(len(at))
         least[every, at] = self.low[at]
-        held = self._within(least)
+        found = taken(self.problem, np.concatenate([places, least]))
+        held, below = found[len(places):] <= 1, found[len(places):]
         most = np.array([len(one) - 1 for one in self.problem.space.ranges.values()])
-        return grown(self.problem, least[held], most[at[held]], at[held])
-
-    def _within(self, places: Places) -> NDArray[np.bool_]:
-        return np.broadcast_to(self.problem.budget.excess(values_at(self.problem, places)) <= 0, len(places))
+        return np.concatenate([places[found[:len(places)] <= 1], grown(
+            self.problem, least[held], most[at[held]], at[held], below[held])])
 
     def _values(self, key: Number, value: float) -> NDArray[np.int64]:
         """Return places of a number near a value: what mappings need there, and a little more or less."""
@@ -333,9 +336,9 @@ class Auto:
             changed[3 * at:3 * at + 3, at] = [one.place(best[key] * factor), one.place(best[key] / factor), 0]
         changed = np.maximum(changed, self.low)
         changed = changed[(changed != own).any(axis=1)]
-        places = np.unique(np.concatenate([self._grown(changed), *[changed] * self.sparing,
-                                           *self._scaled(best, factor)]), axis=0)
-        places = np.concatenate([own[None], places[self._within(places) & (places != own).any(axis=1)]])
+        near = np.concatenate([changed[:len(changed) * self.sparing], *self._scaled(best, factor)])
+        places = np.unique(self._within(near, changed), axis=0)
+        places = np.concatenate([own[None], places[(places != own).any(axis=1)]])
         (bounds, layers), values = bounds_at(self.problem, places), values_at(self.problem, places)
         self.queue = [(float(bounds[at]), _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist() if at]
         self._share(layers.latency_cycles[:, 0], layers.energy_pj[:, 0])

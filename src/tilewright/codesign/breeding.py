@@ -15,7 +15,7 @@ from tilewright.codesign.problem import DesignProblem, Nests
 from tilewright.cost import HardwareBatch
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search import Offspring
 
 PARENTS, CUT = 48, 8
@@ -83,10 +83,14 @@ class Breeder:
             best, others = ranked[layer]
             own = best[pools[layer].kept[best] == kept] if apart else best[:0]
             cut = max((float(values[layer][rows[:CUT][-1]]) for rows in (best, own) if len(rows)), default=np.inf)
-            rows = np.concatenate([own[:OWN], best[:CUT], others[:PARENTS // 3], best[CUT:PARENTS]])
-            first, rest = np.split(np.array([*dict.fromkeys(rows.tolist())], dtype=np.intp), [min(len(own), CUT)])
-            lent = self._lent(layer, kept, pools, ranked, rng) if apart else []
-            parents = Nests.joined([pools[layer].nests.take(first), *lent, pools[layer].nests.take(rest)])
+            rows, nests = np.concatenate([best[:CUT], others[:PARENTS // 3], best[CUT:PARENTS]]), pools[layer].nests
+            if apart:
+                every = np.array([*dict.fromkeys([*own[:OWN].tolist(), *rows.tolist()])], dtype=np.intp)
+                first, rest = np.split(every, [min(len(own), CUT)])
+                parents = Nests.joined([nests.take(first), *self._lent(layer, kept, pools, ranked, rng),
+                                        nests.take(rest)])
+            else:
+                parents = nests.take(rows)
             found.append(WantedChildren(layer, parents, cut, count, kept))
         return found
 
@@ -107,21 +111,25 @@ class Breeder:
         return [replace(every, steps=np.minimum(every.steps, np.array([*sizes.values()], dtype=np.int32)))]
 
     def job(self, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
-            seed: tuple[int, ...]) -> Job[Any]:
-        """Return the job that breeds what is wanted of all layers on a machine."""
+            seed: tuple[int, ...], kept: bool = True) -> Job[Any]:
+        """Return the job that breeds what is wanted of all layers on a machine; ``kept``, its value is plain data."""
+        key = self._key(wanted, chosen, worth, seed) if kept else None
+        return Job(key, bred, samples=lambda value: int(value["samples"]), received=_told if kept else None,
+                   inputs=(self, tuple(wanted), dict(chosen), worth, seed))
+
+    def _key(self, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
+             seed: tuple[int, ...]) -> dict[str, object]:
         told = hashlib.sha256()
         for each in wanted:
             told.update(repr((each.layer, each.cut, each.count, each.kept)).encode())
             for part in vars(each.parents).values() if each.parents is not None else ():
                 told.update(np.ascontiguousarray(part).tobytes())
-        key = {"problem": self.problem.identity, "machine": {".".join(of): value for of, value in chosen.items()},
-               "worth": list(worth), "seed": list(seed), "wanted": told.hexdigest()[:24]}
-        return Job(key, bred, samples=lambda value: int(value["samples"]),
-                   inputs=(self, tuple(wanted), dict(chosen), worth, seed))
+        return {"problem": self.problem.identity, "machine": {".".join(of): value for of, value in chosen.items()},
+                "worth": list(worth), "seed": list(seed), "wanted": told.hexdigest()[:24]}
 
     def children(self, wanted: WantedChildren, machine: Accelerator, near: Accelerator, worth: Worth,
-                 rng: np.random.Generator) -> Nests:
-        """Return the children wanted of a layer; ``near`` as of `Offspring.children`.
+                 rng: np.random.Generator) -> tuple[int, MappingBatch]:
+        """Return the children wanted of a layer and their kept set; ``near`` as of `Offspring.children`.
 
         Memories without room for a word let it pass.
         """
@@ -131,12 +139,11 @@ class Breeder:
         if ruled:  # what rules leave is another thing on each machine
             offspring, near = Offspring(problem.map_space(wanted.layer, machine, kept)), machine
         space: MapSpace = offspring.space
-        parents = space.empty(0)
-        if wanted.parents is not None:
-            parents = wanted.parents.batch(layout).relaid(space.layout)
-            parents = space.repair(parents) if ruled else parents
-        return Nests.of(offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(
-            layout), kept)
+        parents = None if wanted.parents is None else wanted.parents.batch(layout)
+        if ruled and parents is not None:
+            parents = space.repair(parents.relaid(space.layout))
+        found = offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng)
+        return kept, found.relaid(layout) if ruled else MappingBatch(layout, found.steps, found.ranks)
 
     def near(self, chosen: Mapping[Number, float], priced: bool) -> Accelerator:
         """Return a machine near one, of few. Capacities matter only where energy counts."""
@@ -157,7 +164,7 @@ def _alike(sizes: Mapping[str, int], others: Mapping[str, int]) -> bool:
 
 def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
          seed: tuple[int, ...]) -> dict[str, Any]:
-    """Return the children that are legal, as `taken` reads them, and how many were wanted: each is a sample.
+    """Return the children that are legal, by layer, and how many were wanted: each is a sample.
 
     Those that bounds rule out count as well, though they need no scoring.
     """
@@ -165,22 +172,27 @@ def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Num
     prices, hardware = pooling.prices(chosen), HardwareBatch(base=machine)
     found: dict[int, MappingPool] = {}
     for each in wanted:
-        nests = breeder.children(each, machine, near, worth, np.random.default_rng((
+        kept, batch = breeder.children(each, machine, near, worth, np.random.default_rng((
             *seed, each.layer, *filter(None, [each.kept]))))
-        if len(nests):
-            pool = pooling.pool(each.layer, nests, hardware, prices)
+        if len(batch):
+            pool = pooling.scored(each.layer, kept, batch, hardware, prices)
             found[each.layer] = MappingPool.concatenated([found[each.layer], pool]) if each.layer in found else pool
-    return {"layers": {str(layer): [_told(part) for part in pool.parts] for layer, pool in found.items()},
-            "samples": sum(each.count for each in wanted)}
+    return {"layers": found, "samples": sum(each.count for each in wanted)}
 
 
-def _told(part: NDArray[Any]) -> list[Any]:
-    """Return an array as plain data."""
-    return [part.dtype.str, list(part.shape), base64.b64encode(np.ascontiguousarray(part).tobytes()).decode()]
+def _told(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what was `bred` as plain data."""
+    def text(part: NDArray[Any]) -> list[Any]:
+        return [part.dtype.str, list(part.shape), base64.b64encode(np.ascontiguousarray(part).tobytes()).decode()]
+
+    return value | {"layers": {str(layer): list(map(text, pool.parts)) for layer, pool in value["layers"].items()}}
 
 
-def taken(value: Mapping[str, Any]) -> dict[int, MappingPool]:
+def children_of(value: Mapping[str, Any]) -> dict[int, MappingPool]:
     """Return the children that a job has bred, by layer."""
+    if all(isinstance(pool, MappingPool) for pool in value["layers"].values()):
+        return dict(value["layers"])  # which no keeper has seen
+
     def read(part: Sequence[Any]) -> NDArray[Any]:
         kind, shape, text = part
         return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy()

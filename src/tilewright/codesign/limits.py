@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
-from tilewright.hardware import AREA, LEAKAGE, Accelerator, DesignSpace, Memory, Number, completed
+from tilewright.hardware import AREA, LEAKAGE, Accelerator, DesignSpace, Memory, Number, capacities_of, completed
 
 Floats = NDArray[np.float64]
 UNITS: Mapping[str, Mapping[str, float]] = {
@@ -100,8 +100,7 @@ def figures_of(machine: Accelerator, numbers: Mapping[Number, Any]) -> dict[str,
     held: Any = 0.0
     for level in machine.levels:
         if isinstance(level, Memory):
-            own = {what: numbers[level.name, what] for what in level.numbers if what.startswith("capacity_bytes")}
-            held = held + instances * sum(level.arrays_of(own), start=0.0)
+            held = held + instances * sum(level.arrays_of(capacities_of(level, numbers)), start=0.0)
         else:
             instances = instances * numbers[level.name, "instances"]
     return {"area": numbers[AREA], "elements": instances, "bytes": held}

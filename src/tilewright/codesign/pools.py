@@ -155,30 +155,29 @@ class Pooling:
 
     def pool(self, layer: int, nests: Nests, hardware: HardwareBatch, prices: Floats) -> MappingPool:
         """Score mappings of a layer on a machine of ``prices``, and return those that are legal there."""
-        found = [self._pooled(layer, nests.kept[rows], batch, hardware, prices)
+        found = [self.scored(layer, int(nests.kept[rows[0]]), batch, hardware, prices)
                  for rows, batch in nests.parts(self.problem, layer)]
         return MappingPool.concatenated(found) if len(found) > 1 else found[0]
 
-    def _pooled(self, layer: int, kept: NDArray[np.int64], batch: MappingBatch, hardware: HardwareBatch,
-                prices: Floats) -> MappingPool:
-        """Score mappings of one kept set."""
+    def scored(self, layer: int, kept: int, batch: MappingBatch, hardware: HardwareBatch,
+               prices: Floats) -> MappingPool:
+        """Return mappings of one kept set with their scores, those that are legal."""
         model = self.problem.model(layer, batch.layout)
         told = model.table(batch, hardware) if self.priced else None
         costs, needed = model.timed(batch, hardware) if told is None else (told.costs, told.needs)
         needs = self.problem.varying(needed)
-        legal = np.flatnonzero(costs.legal)
         nothing = np.zeros(len(batch))  # of what memories do not keep
         table = np.array([needs.get(key, nothing) for key in self.needed])
         table = table.reshape(len(self.needed), len(batch)).T
-        words = np.array([] if told is None else [
-            sum((told.words.get(place, {}).get(kind, nothing) * scale for place, kind, scale in each), start=nothing)
-            for each in self.moved.values()])
-        words = words.reshape(len(self.moved), len(batch)).T
-        latency = costs.latency_cycles
-        energy = np.broadcast_to(costs.energy_pj, len(batch)) if self.priced else np.zeros(len(batch))
-        rest = energy - words @ prices[:-1, 0] - latency * prices[-1, 0]
-        return MappingPool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), kept, table, latency, rest,
-                           words).take(legal)
+        latency, rest, words = costs.latency_cycles, nothing, np.empty((len(batch), 0))
+        if told is not None:
+            words = np.array([sum((told.words.get(place, {}).get(kind, nothing) * scale for place, kind, scale in each),
+                                  start=nothing) for each in self.moved.values()])
+            words = words.reshape(len(self.moved), len(batch)).T
+            rest = np.broadcast_to(costs.energy_pj, len(batch)) - words @ prices[:-1, 0] - latency * prices[-1, 0]
+        found = MappingPool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), np.full(len(batch), kept),
+                            table, latency, rest, words)
+        return found if costs.legal.all() else found.take(costs.legal)
 
     def fits(self, pool: MappingPool, chosen: Mapping[Number, Any]) -> NDArray[np.bool_]:
         """Return ``(n, m)``: which mappings run on which machines, or on one."""

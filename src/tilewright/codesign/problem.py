@@ -29,8 +29,9 @@ from tilewright.workload import Graph, Operator, Tensor, UniqueOperator
 
 Made = TypeVar("Made")
 
-CHANCES = 0.6, 0.25, 0.15
-"""Chances of the kept set of the best, second, and third best mappings of a layer (`DesignProblem.drawn_set`)."""
+CHANCES = [np.cumsum(part) / sum(part) for part in ((0.6,), (0.6, 0.25), (0.6, 0.25, 0.15))]
+"""Chances of the kept set of the best, second, and third best mappings of a layer (`DesignProblem.drawn_set`), each
+with those before it: where one, two, or more are known."""
 CHANGED, BORROWED, LED = (0.05, 0.05), (0.07, 0.2), 0.15
 """Chances that one thing more is kept than there, or one less, and that two are; that it is what memories keep of
 another layer, without energy and where that counts; and that it is one of the leading sets."""
@@ -189,7 +190,8 @@ class DesignProblem:
         for key, row in needs.numbers(self.space.accelerator).items():
             name, times = self.space.follow.get(key, (key, 1.0))
             if name in self.space.ranges:
-                found[name] = np.maximum(found.get(name, 0.0), row / times)
+                own = row if times == 1.0 else row / times
+                found[name] = np.maximum(found[name], own) if name in found else own
         return found
 
     def needed(self, batches: Sequence["Nests"]) -> dict[Number, Floats]:
@@ -254,8 +256,7 @@ class DesignProblem:
         if not pairs:
             return 0
         own, drawn = (list(known[layer]) or list(leading) or [0])[:len(CHANCES)], rng.random()
-        weights = np.array(CHANCES[:len(own)])
-        number = own[int(rng.choice(len(own), p=weights / weights.sum()))]
+        number = own[int(np.searchsorted(CHANCES[len(own) - 1], rng.random(), side="right"))]
         chances: list[tuple[float, Sequence[int]]] = [(LED, leading)]
         if anew:
             one = [number ^ 1 << bit for bit in range(pairs)]

@@ -167,13 +167,12 @@ def _halves(problem: DesignProblem, low: Places, high: Places) -> list[tuple[Pla
 
 def _cut(problem: DesignProblem, low: Places, high: Places, known: Floats) -> HardwareBoxes:
     """Return the boxes that hold a machine within the limits, cut to those, with the bounds that are ``known``."""
-    fits = np.asarray(problem.budget.excess(values_at(problem, low)) <= 0) if len(low) else np.empty(0, dtype=np.bool_)
-    low, high, known = low[fits], high[fits], known[fits]
-    if not len(low):
-        return HardwareBoxes(problem, low, high, known)
+    below = taken(problem, low)
+    fits = below <= 1
+    low, high, known, below = low[fits], high[fits], known[fits], below[fits]
     count, numbers = low.shape
     at = np.tile(np.arange(numbers), count)
-    most = grown(problem, np.repeat(low, numbers, axis=0), high.ravel(), at)
+    most = grown(problem, np.repeat(low, numbers, axis=0), high.ravel(), at, np.repeat(below, numbers))
     return HardwareBoxes(problem, low, most[np.arange(len(at)), at].reshape(count, numbers), known)
 
 
@@ -185,16 +184,17 @@ def taken(problem: DesignProblem, places: Places) -> Floats:
     return found
 
 
-def grown(problem: DesignProblem, low: Places, high: NDArray[np.int64], at: NDArray[np.int64]) -> Places:
+def grown(problem: DesignProblem, low: Places, high: NDArray[np.int64], at: NDArray[np.int64],
+          below: Floats | None = None) -> Places:
     """Return the machines ``low`` ``(b, n)``, which are within the limits, with one number as large as these allow.
 
     It is number ``at`` ``(b)`` of each, up to ``high`` ``(b)``. What is taken of a limit grows about evenly, so that
-    few steps find it.
+    few steps find it. ``below`` is what is ``taken`` at ``low``, where that is known.
     """
     every = np.arange(len(low))
     least: Places = low.copy()
     most = high.copy()
-    below, largest = taken(problem, least), least.copy()
+    below, largest = taken(problem, least) if below is None else below.copy(), least.copy()
     largest[every, at] = most
     above = taken(problem, largest)
     least[above <= 1] = largest[above <= 1]

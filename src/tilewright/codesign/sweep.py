@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.codesign.breeding import Breeder, WantedChildren, taken
+from tilewright.codesign.breeding import Breeder, WantedChildren, children_of
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MappingPool, Pooling, Worth
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront
@@ -150,8 +150,8 @@ class _Group:
                 targets = order[first:first + TOGETHER].tolist()
                 jobs = [self.breeder.job(self.breeder.wanted(
                     self.pools, [int(min(left[at], children))] * len(self.pools), self.numbers(at), self._worth(at),
-                    self.rng, self.leading), self.numbers(at), self._worth(at), (*self.seed, turn, place))
-                        for place, at in enumerate(targets)]
+                    self.rng, self.leading), self.numbers(at), self._worth(at), (*self.seed, turn, place),
+                    kept=runner.keeper is not None) for place, at in enumerate(targets)]
                 turn += 1
                 left[targets] -= np.minimum(left[targets], children)
                 self._pool(self._taken(runner.part(jobs)))
@@ -183,7 +183,7 @@ class _Group:
         """Count and return what jobs have bred, as far as they were done."""
         done = [value for value in values if value is not None]
         self.spent += sum(int(value["samples"]) for value in done)
-        return [taken(value) for value in done]
+        return [children_of(value) for value in done]
 
     def _pool(self, found: Sequence[Mapping[int, MappingPool]] = ()) -> None:
         """Put children into the pools, of which the best of each machine are kept."""

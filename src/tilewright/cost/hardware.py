@@ -64,19 +64,20 @@ class HardwareBatch:
         another structure.
         """
         base = self.base or machine
-        kept: dict[int, Columns] = vars(self).setdefault("_on", {})
-        if not self.values:
-            kept[id(base)] = own_columns(base)
-        if id(base) not in kept:
-            for key, column in self.values.items():
-                if np.shape(column) != (len(self),):
-                    raise InputError(f"hardware.{'.'.join(key)}", "must have one figure for each mapping",
-                                     f"shape {np.shape(column)}", f"Give an array of shape ({len(self)},)")
-            given = {key: np.asarray(column, dtype=np.float64) for key, column in self.values.items()}
-            kept[id(base)] = Columns(base, completed(base, given))
+        kept: dict[tuple[int, int], tuple[Columns, Accelerator]] = vars(self).setdefault("_on", {})
+        which = id(base), id(machine)
+        if which in kept:
+            return kept[which][0]
         if base.structure != machine.structure:
             raise InputError("hardware.base", "must have the structure of the model's machine", base.name)
-        return kept[id(base)]
+        for key, column in self.values.items():
+            if np.shape(column) != (len(self),):
+                raise InputError(f"hardware.{'.'.join(key)}", "must have one figure for each mapping",
+                                 f"shape {np.shape(column)}", f"Give an array of shape ({len(self)},)")
+        given = {key: np.asarray(column, dtype=np.float64) for key, column in self.values.items()}
+        columns = Columns(base, completed(base, given)) if given else own_columns(base)
+        kept[which] = columns, machine  # held, so that no other has its identity
+        return columns
 
     def machine(self, index: int, base: Accelerator | None = None) -> Accelerator:
         """Return one row as a machine; ``base`` is needed where the batch names none."""

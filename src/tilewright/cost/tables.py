@@ -99,9 +99,11 @@ class Needs:
         """
         found = {room: row for room, row in zip(self.rooms, self.bytes, strict=True) if room in machine.numbers}
         for array, lanes in zip(machine.fanouts, self.lanes, strict=True):
-            if array.flexible or array.blocks:
-                blocks = np.array(array.blocks or (1, 1))[:, None]
+            if array.blocks:
+                blocks = np.array(array.blocks)[:, None]
                 found[array.name, "instances"] = (np.ceil(lanes / blocks) * blocks).prod(axis=0)
+            elif array.flexible:
+                found[array.name, "instances"] = lanes[0] * lanes[1]
             else:
                 found |= {(array.name, side): row for side, row in zip("xy", lanes, strict=True)}
         return found

@@ -48,6 +48,7 @@ from tilewright.hardware.levels import exact_rate as exact_rate
 from tilewright.hardware.levels import room_name as room_name
 from tilewright.hardware.numbers import AREA as AREA
 from tilewright.hardware.numbers import LEAKAGE as LEAKAGE
+from tilewright.hardware.numbers import capacities_of as capacities_of
 from tilewright.hardware.numbers import completed as completed
 from tilewright.hardware.numbers import with_numbers as with_numbers
 from tilewright.hardware.precision import NumberType as NumberType

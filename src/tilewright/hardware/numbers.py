@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tilewright.base import InputError
 from tilewright.hardware.accelerator import Accelerator, flexibility_overhead
-from tilewright.hardware.levels import NETWORK, Memory, Number
+from tilewright.hardware.levels import NETWORK, Memory, Number, room_name
 
 Following: TypeAlias = tuple[tuple[Number, ...], Callable[[], Any]]
 """Numbers that are all one figure, and how that is worked out."""
@@ -42,18 +42,23 @@ def completed(machine: Accelerator, given: Mapping[Number, Any], *, areas_alone:
         sides = (array.name, "x"), (array.name, "y")
         if (array.name, "instances") not in given and any(side in given for side in sides):
             found[array.name, "instances"] = found[sides[0]] * found[sides[1]]
-    followers = _followers(machine)
+    followers = _followers(machine).difference(given)
     for keys, figure in _following(machine, found):
-        wanted = [key for key in keys if key in followers and key not in given]
+        wanted = [key for key in keys if key in followers]
         if wanted and (not areas_alone or keys[0][1] == "area_um2"):
             found |= dict.fromkeys(wanted, figure())
     added = flexibility_overhead(machine, found)
     found.setdefault(AREA, added.base_area_um2 + added.total_um2)
     if areas_alone:
-        return {key: value for key, value in found.items()
-                if key not in followers or key in given or key[1] == "area_um2"}
+        return {key: value for key, value in found.items() if key not in followers or key[1] == "area_um2"}
     found.setdefault(LEAKAGE, (added.base_leakage_mw + added.leakage_mw) / machine.frequency_mhz * 1000)
     return found
+
+
+def capacities_of(memory: Memory, numbers: Mapping[Number, Any]) -> dict[str, Any]:
+    """Return the capacities of a memory by what they are called, from all numbers of its machine."""
+    names = [room_name(owner) for owner, size in memory.rooms.items() if size is not None]
+    return {what: numbers[memory.name, what] for what in names}
 
 
 def _followers(machine: Accelerator) -> frozenset[Number]:
@@ -101,9 +106,8 @@ def _of_capacity(memory: Memory, numbers: Mapping[Number, Any]) -> Iterator[Foll
     storage, name = memory.storage, memory.name
     if storage is None:
         return
-    own = {what: value for (level, what), value in numbers.items() if level == name}
-    arrays = memory.arrays_of(own)
-    capacities = [value for what, value in own.items() if what.startswith("capacity_bytes")]
+    own = capacities_of(memory, numbers)
+    arrays, capacities = memory.arrays_of(own), list(own.values())
     for kinds, energy in ((("read", "drain"), storage.read_pj), (("fill", "update"), storage.write_pj)):
         keys = tuple((name, f"{kind}_energy_pj_per_word") for kind in kinds)
         yield keys, partial(_of_largest, energy, capacities, memory.word_bits)

@@ -50,7 +50,7 @@ class Offspring:
         return tables._replace(rules=tables.rules._replace(terms=np.array(terms))), np.zeros(shape)
 
     def children(self, machine: Accelerator, near: Accelerator, worth: tuple[float, float],  # noqa: PLR0913, PLR0917
-                 parents: MappingBatch, cut: float, count: int, rng: Generator) -> MappingBatch:
+                 parents: MappingBatch | None, cut: float, count: int, rng: Generator) -> MappingBatch:
         """Return mappings of a machine: children of ``parents``, best first; ``count`` drawn ones where there are none.
 
         ``count`` times a few children are bred, of which the first is taken that no bound keeps from being worth less
@@ -72,11 +72,11 @@ class Offspring:
         state[:1] = random_state(rng)
         tables, place = self._tables(near, worth)
         kept = np.zeros((2, *room.shape[1:]), dtype=np.int64)
-        given = parents if len(parents) else space.empty(1)
-        table = space.table if machine == space.accelerator else space.table_on(machine)
+        given, bred = parents or space.empty(1), 0 if parents is None else len(parents)
+        table = space.table if machine is space.accelerator else space.table_on(machine)
         told = kernels.propose(
             table, state, RATES, room, kept, np.zeros(REMEMBERED, dtype=np.uint64),
-            given.steps, given.ranks, np.arange(len(given)), len(parents), batch.steps, batch.ranks, (0, count),
+            given.steps, given.ranks, np.arange(len(given)), bred, batch.steps, batch.ranks, (0, count),
             float(cut), (CANDIDATES, CLIMB, 1), tables, place)
         space.legalise(batch, state, (0, told))
         return batch if told == count else batch.take(slice(0, told))

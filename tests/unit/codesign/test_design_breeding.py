@@ -43,8 +43,9 @@ def test_children_are_bred_from_their_own_kept_set_and_from_layers_alike() -> No
             assert (parents.steps <= np.array([*sizes.values()])).all()
             own = int((pool.kept == each.kept).sum())
             assert (parents.kept[:min(own, 24)] == each.kept).all()
-            assert not len(breeder.children(replace(each, cut=0.0), machine, machine, (1.0, 1.0), rng))
-            nests = breeder.children(replace(each, cut=np.inf), machine, machine, (1.0, 1.0), rng)
+            assert not len(breeder.children(replace(each, cut=0.0), machine, machine, (1.0, 1.0), rng)[1])
+            kept, batch = breeder.children(replace(each, cut=np.inf), machine, machine, (1.0, 1.0), rng)
+            nests = Nests.of(batch, kept)
             assert len(nests) == each.count
             _, energy, excess = nests.costs(asked, each.layer, HardwareBatch(base=machine))
             for at in np.flatnonzero(excess == 0).tolist():

@@ -166,9 +166,7 @@ class Again:
         tables = {count: self.tiles.once(count, partial(stage.shared, count)) for count in sorted({*lanes})}
         ends = np.cumsum([0, *(len(table) for table in tables.values())])
         spans = {count: (ends[at], ends[at + 1]) for at, count in enumerate(tables)}
-        # Of one layout, or the kernel would be compiled for another.
-        lanes_of = np.ascontiguousarray(np.concatenate(list(tables.values())))
-        return lanes_of, np.array([spans[count] for count in lanes], dtype=np.int64)
+        return np.concatenate(list(tables.values())), np.array([spans[count] for count in lanes], dtype=np.int64)
 
 
 def _rounded(lanes: int) -> int:

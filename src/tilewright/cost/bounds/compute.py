@@ -75,7 +75,7 @@ class ComputeStage:
                 if dim not in tensor.dimensions and dim not in self.tiles.group_of:
                     shared = shared * min(size, total)
             found.append(shared * self._overlap(tensor.name, low, high))
-        return np.array(found).T
+        return np.stack(found, axis=1)  # of one layout: kernels that read it are compiled for that
 
     @cached_property
     def _arrays(self) -> NDArray[np.int64]:

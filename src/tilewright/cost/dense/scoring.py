@@ -139,7 +139,8 @@ class DenseModel:
     def timed(self, batch: MappingBatch, hardware: HardwareBatch | None = None) -> tuple[CostBatch, Needs]:
         """Return what `score` and `needs` do, told by one program, with energies of 0, which are sooner found."""
         costs, rows = self._scored_rows("timed", batch, hardware, 1)
-        return replace(costs, energy_pj=np.zeros(len(batch))), Needs.of(rows, self.accelerator)
+        costs.energy_pj[:] = 0.0
+        return costs, Needs.of(rows, self.accelerator)
 
     def needs(self, batch: MappingBatch, threads: int = 1) -> Needs:
         """Return the bytes and lanes that mappings take on any machine of this structure; quicker than scoring."""

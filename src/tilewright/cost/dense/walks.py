@@ -182,6 +182,9 @@ class Walks:
         ``columns`` are of the machines of each mapping, where they differ.
         """
         columns = columns or own_columns(self.accelerator)
+        kept: dict[object, Integers] = vars(columns).setdefault("_bits", {})  # by what is walked
+        if (self.levels, self._parts) in kept:
+            return kept[self.levels, self._parts]
         ports = {(m, p): (name, RATE.format(port)) for m, name in enumerate(self.names) for p, port in enumerate(PORTS)}
         exact = {place: columns.exact(key) for place, key in ports.items() if key in columns.numbers}
         count = max((np.size(words) for words, _ in exact.values()), default=1)
@@ -193,6 +196,7 @@ class Walks:
             periods = np.asarray(cycles, dtype=np.int64)
             common = np.gcd(bits, periods)
             found[m, p, 0], found[m, p, 1] = bits // common, periods // common
+        kept[self.levels, self._parts] = found
         return found
 
     def write(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],

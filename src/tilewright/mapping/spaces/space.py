@@ -26,7 +26,6 @@ from tilewright.mapping.spaces.rules.arrays import (
     SpaceArrays,
     add_bounds,
     add_known,
-    capacity_groups,
     pack,
     pack_rules,
     slot_table,
@@ -132,8 +131,7 @@ class MapSpace:
             raise InputError("space", "must have no rules to be taken to another machine", self.accelerator.name)
         table = self.table.copy()
         table[SLOT:SLOT + len(self.arrays.slots), LIMIT] = slot_table(self.layout, machine)[:, LIMIT]
-        groups = capacity_groups(self.operator, machine, self.layout)
-        table[GROUPS:GROUPS + len(groups), 1] = groups[:, 1]
+        table[GROUPS:GROUPS + len(self.arrays.stores), 1] = [left(machine) for _, left, _ in self.arrays.stores]
         return table
 
     @property
@@ -409,4 +407,4 @@ class Enumeration:
 
 def random_state(rng: Generator, count: int = 1) -> NDArray[np.uint64]:
     """Return ``(count)`` seeds of the compiled operators' generators, drawn from ``rng``."""
-    return rng.integers(0, 2**64, size=count, dtype=np.uint64, endpoint=False)
+    return np.asarray(rng.bit_generator.random_raw(count))

@@ -1,5 +1,7 @@
 """A map space as plain arrays: what the compiled operators on whole populations read."""
 
+from collections.abc import Callable
+from functools import partial
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -44,6 +46,8 @@ PARTS_OF_BITS = 1 << 10
 # Values of the columns KIND and MODE.
 TEMPORAL, SPATIAL = np.int64(0), np.int64(1)
 FIXED, FLEXIBLE, BLOCKS = 0, 1, 2
+Store = tuple[int, Callable[[Accelerator], int], list[int]]
+"""A slot, what fits there on a machine, and what a word of each tensor takes of that."""
 
 
 class SpaceArrays(NamedTuple):
@@ -79,6 +83,8 @@ class SpaceArrays(NamedTuple):
     """Whether anything but ``free``, the arrays and ``perfect`` restricts the steps."""
     bands: Bands
     """Bounds on counts and tiles."""
+    stores: list[Store]
+    """What ``groups`` are made of, for any machine of this structure."""
 
 
 def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, constraints: Constraints,
@@ -99,6 +105,7 @@ def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, cons
     for d, name in enumerate(names):
         if sizes[name] > 1 and not temporal[:, d].any():
             raise InputError("space.loops", f"must let {name} loop at some memory", dict(constraints.loops))
+    stores = stores_of(operator, accelerator, layout)
     return SpaceArrays(
         sizes=np.array(list(sizes.values()), dtype=np.int32),
         slots=slots,
@@ -107,13 +114,15 @@ def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, cons
         divisors=divisor_table(list(sizes.values())),
         orders=_order_rows(constraints, layout, slots),
         axes=axis_table(operator, accelerator.footprint == "box"),
-        groups=capacity_groups(operator, accelerator, layout),
+        groups=np.array([[slot, left(accelerator), *words] for slot, left, words in stores],
+                        dtype=np.int64).reshape(-1, 2 + len(operator.tensors)),
         relevant=relevance(operator),
         perfect=tiling == "perfect",
         whole=tiling != "imperfect",
         ruled=tiling not in ("perfect", "imperfect") or bool(
             constraints.factors or constraints.tiles or constraints.utilization),
         bands=bands(constraints, layout.places, sizes, free, side_limits(slots)),
+        stores=stores,
     )
 
 
@@ -185,13 +194,13 @@ def relevance(operator: Operator) -> NDArray[np.uint8]:
                     dtype=np.uint8)
 
 
-def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout) -> NDArray[np.int64]:
-    """Return ``(g, 2 + t)``: every store of limited capacity and what a word of each tensor takes of it (rule 10).
+def stores_of(operator: Operator, accelerator: Accelerator, layout: Layout) -> list[Store]:
+    """Return every store of limited capacity and what a word of each tensor takes of it (rule 10).
 
     Both are bits; where a machine compresses tensors or blocks have scales, parts of bits, in the first case rounded in
     favour of tiles (`least_word_bits`).
     """
-    rows: list[list[int]] = []
+    found: list[Store] = []
     held = {tensor.name: held_bits(tensor, accelerator) for tensor in operator.tensors}
     whole = all(isinstance(bits, int) for bits in held.values())
     parts = 1 if whole and accelerator.sparsity is None else PARTS_OF_BITS
@@ -217,9 +226,15 @@ def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout
             # The home of a tensor holds all of it, whatever the loops.
             taken = sum(each * tensor.words(operator.sizes, accelerator.footprint == "box")
                         for each, tensor in zip(bits, operator.tensors, strict=True) if tensor.name in homed)
-            rows.append([s, int(parts * 8 * capacity_bytes) - taken, *(
-                0 if tensor.name in homed else each for each, tensor in zip(bits, operator.tensors, strict=True))])
-    return np.array(rows, dtype=np.int64).reshape(-1, 2 + len(operator.tensors))
+            found.append((s, partial(_left, slot.level, key, parts, taken), [
+                0 if tensor.name in homed else each for each, tensor in zip(bits, operator.tensors, strict=True)]))
+    return found
+
+
+def _left(level: int, owner: str | None, parts: int, taken: int, machine: Accelerator) -> int:
+    memory = machine.levels[level]
+    room = memory.rooms[owner] if isinstance(memory, Memory) else None
+    return int(parts * 8 * (room or 0.0)) - taken
 
 
 def pack(space: SpaceArrays) -> NDArray[np.int64]:

@@ -308,22 +308,28 @@ def least(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
 
 
 @inlined
-def pieces_into(sp: Compiled, tables: Compiled, e: Compiled, room: Compiled, parts: Compiled) -> Compiled:
-    """Write to ``room`` ``(t + 1, k)`` into how many pieces the dimensions fall that each tensor does not use.
+def steps_of(sp: Compiled, tables: Compiled, e: Compiled, room: Compiled, parts: Compiled) -> Compiled:
+    """Return the steps of compute; after that, into how many pieces all dimensions fall stands in ``room``."""
+    slots, steps = tables.modes.shape[1], 1.0
+    first = tables.tensors + 8 + (tables.memories - 1) * len(tables.rules.classes)
+    for d in range(dims_of(sp)):
+        at, known = known_row(e, d, room, first, slots)
+        if not known:
+            count_into(tables, e, d, np.float64(sp[table.SIZES, d]), room[at, slots:], parts)
+        steps *= room[at, slots]
+    return steps
 
-    The last row has, at its first place, the steps of compute.
-    """
+
+@inlined
+def pieces_into(sp: Compiled, tables: Compiled, e: Compiled, room: Compiled) -> Compiled:
+    """Write to ``room`` ``(t, k)`` into how many pieces the dimensions fall that each tensor does not use."""
     used, tensors, ways, slots = tables.used, tables.tensors, len(tables.modes), tables.modes.shape[1]
     first = tensors + 8 + (tables.memories - 1) * len(tables.rules.classes)
-    for t in range(tensors + 1):
+    for t in range(tensors):
         for k in range(ways):
             room[t, k] = 1.0
     for d in range(dims_of(sp)):
-        at, known = known_row(e, d, room, first, slots)
-        row = room[at, slots:]
-        if not known:
-            count_into(tables, e, d, np.float64(sp[table.SIZES, d]), row, parts)
-        room[tensors, 0] *= row[0]
+        row = room[known_row(e, d, room, first, slots)[0], slots:]
         for t in range(tensors):
             if used[t, d] == 0:
                 for k in range(ways):
@@ -360,14 +366,17 @@ def bound_of(sp: Compiled, tables: Compiled, e: Compiled, last: Compiled, room: 
     """
     tensors = tables.tensors
     parts, factors, sums = room[tensors + 2:], room[tensors + 6], room[tensors + 7:]
-    pieces_into(sp, tables, e, room, parts)
-    lanes, ahead = spread(sp, tables, e, factors), 0.0
+    room[tensors, 0], ahead = steps_of(sp, tables, e, room, parts), 0.0
+    steps = room[tensors, 0] * tables.rules.pace
+    if worth(tables.rules, steps, tables.least_energy_pj) >= cut:
+        return np.inf, 0
     if len(tables.ramp):
         last_into(sp, tables, e, last)
         ahead = ramping(tables, e, last)
-    steps = room[tensors, 0] * tables.rules.pace
-    if worth(tables.rules, steps + ahead, tables.least_energy_pj) >= cut:
-        return np.inf, 0
+        if worth(tables.rules, steps + ahead, tables.least_energy_pj) >= cut:
+            return np.inf, 0
+    pieces_into(sp, tables, e, room)
+    lanes = spread(sp, tables, e, factors)
     matters = tally(sp, tables, e, room, lanes, sums, parts)
     return least(tables, steps, ahead, sums, factors, matters, cut)
 
