@@ -133,10 +133,12 @@ def test_bars_show_partitions_double_buffers_and_overflow(run):
 def test_broken_constraints_proofs_and_interruptions_are_told(run):
     broken = replace(run.layers[0], search=replace(run.layers[0].search, feasible=False))
     proved = replace(run.layers[1], search=replace(run.layers[1].search, complete=True))
-    text = " ".join(" ".join(Reader(render_page(replace(run, layers=(broken, proved), unfinished=("fc2",),
+    never = replace(run.layers[2], search=broken.search, reason="No mapping can meet the constraints")
+    text = " ".join(" ".join(Reader(render_page(replace(run, layers=(broken, proved, never), unfinished=("fc2",),
                                                        headline="Interrupted: of 2 <layers>."))).texts)
                     .split())
     assert "No mapping met the constraints for conv1 ." in text and "breaks a constraint" in text
+    assert f"No mapping can meet the constraints for {never.name} ." in text
     assert "the whole space was scored, so this is its optimum" in text
     assert "Interrupted: of 2 <layers>." in text and "Not finished: fc2." in text
 
