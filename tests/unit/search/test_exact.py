@@ -14,6 +14,8 @@ from tilewright.search.mappers.exact.chains import chains_of
 from tilewright.search.mappers.exact.orders import Orders
 from tilewright.search.mappers.exact.tables import Tables
 from tilewright.search.objective import BREAKS_CONSTRAINT, Constraint, Scorer
+from tilewright.search.run import Request, SearchRun
+from tilewright.search.scoring import model_of
 from tilewright.workload import ROLES, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
 
 EYERISS = preset("eyeriss")
@@ -210,3 +212,20 @@ def test_orders_that_can_be_best_are_few_and_of_the_space():
     assert np.array_equal(space.repair(batch).steps[:, :, space.fits(batch)], batch.steps[:, :, space.fits(batch)])
     both = np.concatenate([batch.steps, batch.ranks]).reshape(-1, len(batch))
     assert len(np.unique(both, axis=1).T) == len(batch)
+
+
+def test_proofs_overrun_a_budget_of_seconds_by_little():
+    """The clock tells how many partial mappings were looked at: a million a second."""
+    space = MapSpace(convolution("c", in_channels=64, out_channels=64, in_size=28, kernel=3), EYERISS, "perfect")
+    runs = []
+
+    def clock():
+        return runs[0].mapper.looked * 1e-6 if runs else 0.0
+
+    goal = Objective.parse("edp")
+    request = Request(space, goal, "exact", Budget(seconds=0.05), 0, {"start": 200})
+    runs.append(SearchRun(request, Watch(threads=1, clock=clock), model_of(space, goal)))
+    for _ in runs[0].batches():
+        pass
+    assert runs[0].stopped == "seconds"
+    assert 0.05 <= clock() <= 0.09

@@ -66,6 +66,17 @@ def signature(sp: Compiled, e: Compiled, r: Compiled) -> Compiled:
 
 
 @compiled
+def steps_signature(sp: Compiled, e: Compiled) -> Compiled:
+    """Return a hash of the steps alone."""
+    value = np.uint64(1)
+    for s in range(slots_of(sp)):
+        for d in range(dims_of(sp)):
+            value = (value ^ np.uint64(e[s + 1, d])) * MIX1
+    value = (value ^ (value >> S30)) * MIX2
+    return value ^ (value >> S31)
+
+
+@compiled
 def remember(seen: Compiled, value: Compiled) -> Compiled:
     """Put a signature into the table ``seen`` ``(n)`` uint64; return whether it was not there."""
     place = np.int64(value % np.uint64(seen.shape[0]))

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from tilewright.mapping.spaces.drawing.signature import remember, signature
+from tilewright.mapping.spaces.drawing.signature import remember, signature, steps_signature
 from tilewright.mapping.spaces.kernels import (
     COUNTS,
     EXTENTS,
@@ -23,7 +23,7 @@ from tilewright.mapping.spaces.repair.mappings import fit, repair
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto.bounds import bound_of, named
 from tilewright.search.mappers.auto.tables import INSIDE
-from tilewright.search.mappers.gamma.kernels import make_child, vary
+from tilewright.search.mappers.gamma.kernels import RETRIES, make_child, vary
 
 FOLLOWING = 0.8
 """Chance that a candidate's loops are put into the order that its bound asks for."""
@@ -69,12 +69,32 @@ def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: C
 
 
 @compiled
-def weigh(sp: Compiled, rng: Compiled, work: Compiled, tables: Compiled, room: Compiled, cut: Compiled) -> Compiled:
-    """Return the bound of the mapping in ``work``, infinite if that is not below ``cut``; most follow it in order."""
+def make(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled, seen: Compiled, steps: Compiled,
+         ranks: Compiled, places: Compiled, parents: Compiled, found: Compiled, bounded: Compiled) -> Compiled:
+    """Make a candidate into ``work``: a child, or where mappings are drawn and one was ``found`` a changed copy of it.
+
+    Of a child whose steps were looked at before another is made, a few times at most, unless its loops need not follow
+    its bound. Return whether the last one fits and is new so, and whether its loops follow its bound.
+    """
+    e, follows = work[EXTENTS], False
+    for _ in range(1 + RETRIES if parents > 0 else 1):
+        if found and parents == 0:
+            change(sp, rng, rates, work, kept)
+        else:
+            make_child(sp, rng, rates, work, steps, ranks, places, parents)
+        follows = bounded and chance(rng) < FOLLOWING
+        if fit(sp, e, rng) and (remember(seen, steps_signature(sp, e)) or not follows):
+            return True, follows
+    return False, follows
+
+
+@compiled
+def weigh(sp: Compiled, work: Compiled, tables: Compiled, room: Compiled, cut: Compiled, follows: Compiled) -> Compiled:
+    """Return the bound of the mapping in ``work``, infinite if that is not below ``cut``; put loops in its order."""
     if len(tables.rules.terms) == 0:
         return 0.0
     bound, kind = bound_of(sp, tables, work[EXTENTS], work[COUNTS], room, cut)
-    if bound < cut and chance(rng) < FOLLOWING:
+    if bound < cut and follows:
         set_orders(sp, tables, work[RANKS], kind, work[ROWS, LANES])
     return bound
 
@@ -94,18 +114,16 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
     the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
     """
     e, r = work[EXTENTS], work[RANKS]
-    descends = parents == 0 and len(tables.rules.terms) > 0
+    bounded = len(tables.rules.terms) > 0
+    descends = parents == 0 and bounded
     above, b = limit if tries[2] != 0 and parents > 0 else np.inf, span[0]
     for _ in range(span[0], span[1]):
         least, found = above, False
         for _ in range(tries[0 if parents > 0 else 1]):
-            if found and parents == 0:
-                change(sp, rng, rates, work, kept)
-            else:
-                make_child(sp, rng, rates, work, steps, ranks, places, parents)
-            if not fit(sp, e, rng):
+            fits, follows = make(sp, rng, rates, work, kept, seen, steps, ranks, places, parents, found, bounded)
+            if not fits:
                 continue
-            bound = weigh(sp, rng, work, tables, room, least)
+            bound = weigh(sp, work, tables, room, least, follows)
             if bound >= least or not remember(seen, signature(sp, e, r)):
                 continue
             least, found = bound, True

@@ -481,12 +481,13 @@ def survive(steps: Compiled, ranks: Compiled, places: Compiled, kept: Compiled, 
     """Let children that are better than the worst of a population take its place; return how many live.
 
     ``places`` and ``kept`` ``(p)`` are where the population's mappings stand in ``steps`` and ``ranks``, and their
-    scores, best first; the first ``have`` count. Children start at ``first``. Of equals the older stays ahead.
+    scores, best first; the first ``have`` count. Children start at ``first``; none lives whose score is infinite. Of
+    equals the older stays ahead.
     """
     size = kept.shape[0]
     for child in range(first, min(first + size, scores.shape[0])):
         score = scores[child]
-        if have == size and not score < kept[size - 1]:
+        if score == np.inf or (have == size and not score < kept[size - 1]):
             continue
         if have < size:
             places[have] = have
