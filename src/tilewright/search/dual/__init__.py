@@ -30,7 +30,7 @@ from tilewright.workload import matmul
 __all__ = ["DualBound", "Unbound", "compile_once"]
 
 TINY = 1e-300
-ATOMS, TURNS, GLANCE = 40, 60, 4
+ATOMS, TURNS, GLANCE = 40, 60, 12
 """Chains of a group that are kept; turns for one part of the space at most, and at first sight."""
 LEAST, RISE, TELLING = 1e-3, 0.05, 1200
 """What counts as gained of what is left to the best score, at least; what telling all parts apart by what rests has to
