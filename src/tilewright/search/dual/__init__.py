@@ -100,13 +100,14 @@ class DualBound(Resumable):
         """Whether nothing is left to do: no mapping scores below ``score``, or nothing raises the bound any more."""
         if not len(self.bounds) or self.bound >= max(score, TINY):
             return True
-        return bool((self.stages[self.bounds <= self.bounds.min()] == WHOLE).any())
+        levels = self._levels
+        return bool((self.stages[levels <= levels.min()] == WHOLE).any())
 
     def work(self, turns: int, score: float) -> None:
         """Work on for some turns, or until it has `ended`."""
         last, cut = self.turns + turns, log(max(score, TINY))
         while self.turns < last and not self.ended(score):
-            at = int(np.lexsort((self.bare, np.maximum(self.bounds, self._floor)))[0])
+            at = int(np.lexsort((self.bare, self._levels))[0])
             if self.telling and self.turns >= TELLING:
                 self._stop_telling(at, cut)
             elif self.stages[at] == ROUGH:
@@ -120,6 +121,12 @@ class DualBound(Resumable):
     def _floor(self) -> float:
         """What a bound is above (its logarithm) that tells more than the static bounds."""
         return self.problem.scale + float(self.problem.floors[::-1] @ self.problem.factors) + CLOSE
+
+    @property
+    def _levels(self) -> Floats:
+        """``(n)``: the bounds of parts; where static bounds are all that tells, they are alike."""
+        levels: Floats = np.maximum(self.bounds, self._floor)
+        return levels
 
     @cached_property
     def _bare(self) -> DualProblem:
