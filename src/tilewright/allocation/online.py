@@ -70,6 +70,8 @@ def _last_before(lows, count, low):
 def _cheapest(lows, owners, counts, pad, size, top, rooms, worth, high, grain):
     """Return the least worth of what lies in a place of ``size``, and that place, in steps of ``grain``; or -1."""
     count, best, place = counts[pad], np.inf, -1
+    # A cheapest place begins at an end of the scratchpad, or right below or above what lies there: shifted
+    # until it touches one, it covers no more.
     for index in range(2 * count + 2):
         step = index // 2
         if index == 0:

@@ -194,6 +194,7 @@ def raise_one(instance, capacity, state, depth, i):
     rest, least, why, notes = state.rest[depth, i], state.least[depth], state.why[depth], state.notes[depth]
     place, support = least[i], capacity + 1
     for t in sections_of(instance, i):
+        # The lowest top that it could lie on in this section: the least end of any other buffer there.
         other = notes[t, SECOND] if notes[t, OWNER] == i else notes[t, FIRST]
         support = min(support, other)
         if place + state.total[t] > capacity and other > place:
@@ -236,6 +237,7 @@ def raise_positions(instance, capacity, state, depth, lowest_first):
             found = choose(instance, state, depth, lowest_first)
             if found >= 0 or not again:
                 break
+    # No single buffer is too high, yet none may come next: any placement may be the reason.
     if found < 0:
         clear(state.blame)
         for k in range(depth):
@@ -281,6 +283,7 @@ def sections_hold(instance, capacity, state, depth):
         if not state.touched[t]:
             continue
         state.touched[t] = False
+        # Sorted in place: positions change little from node to node, so the next look finds it nearly sorted.
         queue = members_of(instance, t)
         for a in range(1, len(queue)):
             x, b = queue[a], a - 1
@@ -310,6 +313,7 @@ def is_dominated(instance, state, depth):
         if state.placed[i] or least[i] == rest[i]:
             continue
         top, k = rest[i] + instance.size[i], state.blocker[i]
+        # Mostly the buffer that was in the way last time still is: then the others need no look.
         if not state.placed[k] and least[k] < top:
             continue
         for k in near_of(instance, i):
@@ -376,6 +380,7 @@ def go_back(instance, state):
     clear(state.touched)
     clear(state.stale)
     mark(state.changed, sections_of(instance, i))
+    # Resting there led to a contradiction: from now on it lies higher, for the reasons gathered.
     state.least[target, i] = state.rest[target, i] + 1
     unite(state.why[target, i], state.blame)
     return True

@@ -38,6 +38,7 @@ def _least_cell(words: Compiled, cost: Compiled, counted: Compiled, rules: Compi
     third = tops[3] - 1 if counted[2] else 0
     for i in range(first, -1, -1):
         one = cost[0, i] if counted[0] else 0.0
+        # Cells further on cost more: nothing there is below the best.
         if one >= low:
             break
         best = -1
@@ -45,6 +46,7 @@ def _least_cell(words: Compiled, cost: Compiled, counted: Compiled, rules: Compi
             two = one + (cost[1, j] if counted[1] else 0.0)
             if two >= low:
                 break
+            # As the second tile grows less, the third may only grow: its place never goes back.
             while best < third and _fits(words, i, j, best + 1, rules, count):
                 best += 1
             if best >= 0:
@@ -101,6 +103,7 @@ def _at_stage(m: Compiled, words: Compiled, own: Compiled, kinds: Compiled, home
         moving, deep = _moving(m, kinds[kind], homes, child, chain, limit.shape[0])
         for resting in range(every):
             again = moving | (deep & ~resting)
+            # Many kinds of innermost loops leave the same tensors moving: each such case is looked at once.
             if resting & ~deep or seen[again * every + resting]:
                 continue
             seen[again * every + resting] = 1

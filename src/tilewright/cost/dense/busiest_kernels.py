@@ -160,6 +160,7 @@ def pieces(nest, at, memory, row, inner, d, plain, work):
         does = SPLIT if slots[s, 1] == 0 else PICK
         if not plain:
             does = role(nest, at, memory, row, inner, s, d)
+        # Whole tiles are alike, so each cut adds one kind of piece; what was known is left as its rest.
         whole = 0
         for j in range(size):
             if does == SPLIT:
@@ -205,6 +206,7 @@ def axis_values(nest, at, memory, row, halo, d, values):
             if count == 1:
                 continue
             index = (p - low) // step
+            # The visit before stands one tile back in the loop that moves, and in the same place of all inside it.
             if s == halo and index > 0:
                 before, until = low + (index - 1) * step, low + index * step
             elif until > 0:
@@ -258,6 +260,7 @@ def crossing(nest, at, memory, row, unit, inner, lanes, out, work):
                 continue  # The word was met at p - b.
             if first[LANE_ROW, p] >= lanes[d] or second[LANE_ROW, r] >= lanes[e]:
                 continue
+            # All pairs along this diagonal are one word: it comes in for the first lane that did not hold it.
             q, t = p, r
             while q < first[GROUP_HIGH, p] and t >= second[GROUP_LOW, r]:
                 if not held(first, second, q, t, a, b):
@@ -352,6 +355,7 @@ def delivered(nest, at, memory, unit, since, lanes, out, work):
         for r in range(nest[2][e]):
             if p - b >= 0 and r + a < nest[2][e]:
                 continue
+            # The touches of one word, which lanes deliver in the order of their keys.
             size, q, t = 0, p, r
             while q < nest[2][d] and t >= 0:
                 chain[size] = first[KEY, q] + second[KEY, t]
@@ -519,6 +523,7 @@ def count_instances(nest, at, memory, another, work):
             if another and member[d] >= 0 and slots[s, 1] == 1:
                 lanes[d] *= count_of(nest, at, s, d)
     total = 1
+    # More instances than the tables have room for: the first one alone is counted.
     for c in range(len(work[7])):
         if instances(member, lanes, c) > most:
             lanes[:] = 1

@@ -91,6 +91,7 @@ def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, table,
         for index in range(1, min(visits, -(-first // stride))):
             position = residue + index * dilation
             start, width = _lane_at(position, previous, narrow, lists, mine, lanes[0], i)
+            # The first window whose lane held no word of the class at all.
             if (position - start + step) % dilation >= width:
                 corner = index
                 break
@@ -114,6 +115,7 @@ def _carried(row, narrow, lists, table):
     """
     words, offset, lanes, windows = row[1], int(row[2]), (int(row[4]), int(row[5])), int(row[6])
     stride, dilation = int(row[7]), int(row[8])
+    # Too many branches to vectorise, and few mappings get past the test.
     for i in range(LANES):
         step = int(narrow[lists[offset], i])
         finest = int(narrow[lists[offset + 3 + lanes[0]], i])

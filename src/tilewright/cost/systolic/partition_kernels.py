@@ -223,6 +223,7 @@ def count_leading(sizes: Words, entries: Words, rules: Rules, prices: EventPrice
     """Write cycles (and energies, or products of both) of what may be best; others get what they take at least."""
     m, n, k = sizes
     fewest, limit = np.iinfo(np.int64).max, np.inf
+    # That of the least lower bound first: what it takes rules out most of the others uncounted.
     first = spent.argmin() if prices.objective else found.argmin()
     for place in range(-1, entries.shape[0]):
         index = first if place < 0 else place
@@ -298,6 +299,7 @@ def ends(outputs: int, flow: int, used_down: int, entry: Words, rules: Rules, fi
     if flow == 0 or used_down == 1:
         return cycles
     if rules.summation == TREE:
+        # An adder tree has one stage, and takes one cycle, for each halving of the sums.
         reach = 1
         while reach < used_down:
             reach, cycles = reach * 2, cycles + 1
@@ -325,6 +327,7 @@ def moved(m: int, n: int, k: int, flow: int, down: Split, across: Split, streame
                                        across.side, across.folds, streamed, flow, half, copies)
         again = partial * (row_folds if copies > 1 else down.folds - 1)
         return operands + again, gone + again
+    # Each sub-array has its share of the memory, of which one half is filled while the other is read.
     half = rules.memory_words // partitions // 2
     for height, row_parts, rows_folded in ((down.block, down.whole, down.folds), (down.rest, 1, down.rest_folds)):
         for width, parts, folded in ((across.block, across.whole, across.folds), (across.rest, 1, across.rest_folds)):
@@ -363,6 +366,7 @@ def tile_words(block: int, whole: int, rest: int, height: int, row_folds: int, s
     leaving = 0
     for fold in range(column_folds):
         words = streamed * (whole * min(side, block - fold * side) + max(0, min(side, rest - fold * side)))
+        # Sums of this fold do not stay on chip until the next one adds to them: they leave and come again.
         if words * copies > half:
             leaving += words
     if flow == 0:

@@ -47,6 +47,7 @@ def measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_
         compute += cycles[q]
         once += weights[q]
         again += weights[q] * ((batch + least - 1) // least)
+    # Weights of a whole group stay where they fit together; else each run of a micro-batch fetches them anew.
     fetched = once if once <= weight_bytes else again
     read += fetched
     passing += fetched
@@ -127,6 +128,7 @@ def repair_plans(plans, batch, tiles, memory):
                         used += wanted * tiles[i]
                         if largest < 0 or tiles[i] > tiles[largest]:
                             largest = i
+                # All stand at their least: only a cut helps, and the largest result frees most.
                 if used > memory and not smaller:
                     plan[largest] = -1
                     q, used = largest, 0.0
@@ -180,6 +182,7 @@ def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, mem
             again += weights[q + 1] if q + 1 < count else 0.0
             size[ranges - 1] = np.sqrt((again + 1) / max(used[ranges - 1], 1.0)) if shared[b] else plan[q]
         begin[ranges] = last
+        # Those at the largest choice leave room to the others: a few rounds of scaling come near enough.
         for _ in range(3):
             taken = 0.0
             for i in range(ranges):
@@ -256,6 +259,7 @@ def join_groups(plans, costs, rows, found):
             values[first * count + last] = before[first] + costs[first, last] + after[last + 1]
     known = 0.0
     for made in range(len(found)):
+        # One strategy is found from each of its groups, its cost summed up in another order: rounding apart, the same.
         at = least_above(values, known * (1 + 1e-12))
         if at < 0:
             return made

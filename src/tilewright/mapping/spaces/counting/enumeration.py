@@ -65,6 +65,7 @@ def close_chain(sp: Compiled, e: Compiled, d: Compiled, first: Compiled) -> Comp
 @compiled
 def next_chain(sp: Compiled, e: Compiled, d: Compiled) -> Compiled:
     """Advance the steps of dimension ``d``; return False after the last."""
+    # The last slot has no choice: it takes what is left.
     for s in range(slots_of(sp) - 2, -1, -1):
         if may_loop(sp, s, d):
             step = higher_step(sp, e, s, d)

@@ -178,6 +178,7 @@ def shrink(sp: Compiled, e: Compiled, rng: Compiled, g: Compiled) -> Compiled:
     if d < 0:
         return False
     s = sp[table.GROUPS + g, 0]
+    # The nearest memory outside that may loop over it: the farther out, the more often all inside comes again.
     source, target = holder(sp, e, rng, s, d), s - 1
     while is_spatial(sp, target) or not may_loop(sp, target, d):
         target -= 1

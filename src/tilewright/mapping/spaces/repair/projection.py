@@ -87,6 +87,7 @@ def inside(sp: Compiled, e: Compiled, used: Compiled) -> Compiled:
 @compiled
 def stands(sp: Compiled, d: Compiled, s: Compiled, extent: Compiled, within: Compiled) -> Compiled:
     """Whether dimension ``d`` may have ``extent`` outside slot ``s`` and ``within`` inside it, and go on outward."""
+    # A bit for each extent from which the slots outside can still come to the whole size.
     row = sp[table.META, table.RULES] + table.BITS * slots_of(sp) + s * dims_of(sp) + d
     return (sp[row, extent >> 6] >> (extent & 63)) & 1 != 0 and allowed(sp, d, s, extent, within)
 
@@ -129,6 +130,7 @@ def nearest_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, wan
     if top < 1 or first > last:
         return 0
     exact = sp[table.SLOT + s, table.EXACT] != 0
+    # Divisors of a large number are few and far between: walking all counts would take long.
     if exact and size > PAIRED * within and not stands(sp, d, s, min(unit * start, size), within):
         return paired_extent(sp, d, s, within, want, first, last, down)
     low, p, step = 0, start, -1
@@ -136,6 +138,7 @@ def nearest_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, wan
         extent = min(unit * p, size)
         if step > 0 and low > 0 and extent * low > want * want:
             return low
+        # First downward to the nearest that stands, then upward until farther off (by ratio) than that one.
         found = stands(sp, d, s, extent, within)
         if found and (step > 0 or down or extent == want):
             return extent
@@ -249,6 +252,7 @@ def legalise(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, fitting: 
         if not legal and sp[table.META, table.MAPPINGS] > 0:
             known = sp[table.META, table.KNOWN] + below(rng, sp[table.META, table.MAPPINGS]) * (slots_of(sp) + 1)
             borrow(sp, e, known, last)
+        # Tiles were too large for a memory before: go for smaller ones, but from a known mapping take what it has.
         down = fitting and attempt > 0 and not last
         legal = inside(sp, e, used) or project(sp, e, used, below(rng, dims_of(sp)), down)
         if legal and not fitting:

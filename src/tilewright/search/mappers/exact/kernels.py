@@ -46,6 +46,7 @@ def spread(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
             for t in range(tensors):
                 if unused[k, t] != 0:
                     work[2 * memories + f, t] *= lanes
+        # Dimensions to come may take all lanes that are left: a bound must not count on less.
         work[scratch, f] = max(1.0, tables.instances[f] / used) if depth < shape.dims else 1.0
         left *= work[scratch, f]
         for i in range(len(tables.ports)):
@@ -355,6 +356,8 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
     first, factors = tables.shape.sums, work[tables.shape.busy]
     if total(tables, steps, ahead, work, first, factors, NONE) >= cut:
         return cut, reach
+    # Kinds that differ only where it does not matter cost the same, so one is enough; but of complete choices all
+    # that may reach are told, for their orders to be tried.
     for kind in range(len(picks)):
         same = False
         for m in range(picks.shape[1] if depth < tables.shape.dims else 0):
@@ -421,6 +424,7 @@ def passed(tables: Compiled, starts: Compiled, chosen: Compiled, level: Compiled
             chosen[level] = starts[level + 1] + i
             if fits(tables, chosen, level + 1, work) and lower(tables, chosen, level + 1, cut, work)[0] < cut:
                 break
+            # No chain of the bundle can: the bundle's row has the least of each, so all are passed at once.
             place = bundles[i + 1]
     return place
 
@@ -440,6 +444,7 @@ def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, 
         level = at[1]
         if level < top:
             at[0] += 1
+            # Heads are sorted by their bounds: none further on can beat the cut.
             if at[0] >= len(heads) or bounds[at[0]] >= cut:
                 at[1] = -1
                 break

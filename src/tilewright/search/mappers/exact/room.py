@@ -145,6 +145,7 @@ def pieces(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
                 extent = max(1.0, (groups[g, 1] - others) / own)
                 work[shape.parts + m, k] = max(work[shape.parts + m, k], np.ceil(tables.sizes[k] / extent * SLACK))
         roomy(tables, g, depth, work)
+    # Tiles nest: what is in pieces at a memory is in no fewer further in.
     for inner in range(1, shape.memories):
         for k in range(depth, shape.dims):
             work[shape.parts + inner, k] = max(work[shape.parts + inner, k], work[shape.parts + inner - 1, k])

@@ -53,6 +53,7 @@ def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compil
     seen, found = 0, NONE
     for d in range(dims_of(sp)):
         if e[s + 1, d] < e[s, d]:
+            # Each of those seen stays with the same chance, without a list of them (reservoir sampling).
             seen += 1
             if seen == 1 or below(rng, seen) == 0:
                 found = d
@@ -123,6 +124,8 @@ def mutate_tile(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     whole = e[s, d] if style > 0 else sp[table.SIZES, d]
     if perfect(sp):
         step = near_divisor(sp, d, whole, log_between(rng, ONE, whole), whole)
+    # Ragged loops may be best, but those that end evenly are so more often: any step, whole tiles of the loop
+    # inside, or equal parts of the extent outside.
     elif style == 1:
         step = log_between(rng, ONE, whole)
     elif style == 2:
@@ -186,6 +189,7 @@ def spread(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, used: Compiled
     if space < 2 or not may_loop(sp, s, d) or source < 0 or is_spatial(sp, source):
         return
     count = ceil_div(e[source, d], e[source + 1, d])
+    # Idle lanes cost latency: mostly all that there is room for, now and then fewer.
     if below(rng, FOUR) > 0:
         factor = nearest_count(sp, d, count, min(space, count), space)
     else:
@@ -277,6 +281,7 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
         move(e, d, source, target, largest_part(sp, e, d, source, target, kept))
         return
     factor = count
+    # Divisors have no middle to halve at: they are tried from the largest down.
     while factor > 1:
         move(e, d, source, target, factor)
         if capacities_fit_between(sp, e, source + 1, target):
@@ -431,6 +436,7 @@ def vary(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled) -> Compil
 @compiled
 def by_rank(rng: Compiled, count: Compiled) -> Compiled:
     """Return a random place among ``count``, the lower the likelier."""
+    # The square of a uniform number: the best quarter is drawn half of the time.
     share = chance(rng)
     return np.int64(count * share * share)
 
@@ -468,6 +474,7 @@ def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Co
             if attempt == RETRIES - 1 or (fits and (rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)))):
                 break
             if not fits:
+                # What does not fit after repair is given up for another child; a known one is only changed further.
                 make_child(sp, rng, rates, work, steps, ranks, places, parents)
                 continue
             mutate(sp, rng, work, draw_operator(rates, rng))
