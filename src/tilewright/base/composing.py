@@ -1,9 +1,12 @@
-"""YAML composed within limits: ruamel.yaml loads late, so this stands apart from what asks for it."""
+"""YAML composed within limits, and written: ruamel.yaml loads late, so this stands apart from what asks for it."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from io import StringIO
+from typing import Any, overload
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
@@ -80,6 +83,26 @@ def composed(text: str, label: str, kind: str, limits: tuple[int, int]) -> Any:
     except (YAMLError, ValueError, ArithmeticError, AttributeError, LookupError, TypeError,
             RecursionError) as error:  # ruamel lets bare errors of long numbers, odd tags and such through
         raise InputError(label, "must be YAML", None, f"The parser says: {_short(str(error))}") from None
+
+
+@overload
+def yaml_flow(value: Mapping[str, Any]) -> CommentedMap: ...
+@overload
+def yaml_flow(value: Sequence[Any]) -> CommentedSeq: ...
+def yaml_flow(value: Mapping[str, Any] | Sequence[Any]) -> CommentedMap | CommentedSeq:
+    """Return a list or mapping so that it is written on one line."""
+    node = CommentedMap(value) if isinstance(value, Mapping) else CommentedSeq(value)
+    node.fa.set_flow_style()
+    return node
+
+
+def yaml_text(tree: Mapping[str, Any], offset: int = 2) -> str:
+    """Return a tree as YAML in lines of 120 letters, whose lists stand ``offset`` letters in."""
+    out, yaml = StringIO(), YAML(typ="rt", pure=True)
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=2 + offset, offset=offset)
+    yaml.dump(tree, out)
+    return out.getvalue()
 
 
 def _short(text: str) -> str:

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base import FieldsDocument, InputError, Location
+from tilewright.base import FieldsDocument, InputError, Location, yaml_flow, yaml_text
 from tilewright.hardware.accelerator import Accelerator, section_issues
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
@@ -148,9 +146,9 @@ def dump_accelerator(accelerator: Accelerator) -> str:
     levels = CommentedSeq(
         _memory_fields(level, kinds) if isinstance(level, Memory) else _filled(
             fanout=level.name,
-            shape=_flow(list(level.shape)),
+            shape=yaml_flow(list(level.shape)),
             flexible=level.flexible,
-            blocks=_flow(list(level.blocks)) if level.blocks else None,
+            blocks=yaml_flow(list(level.blocks)) if level.blocks else None,
             multicast=_merging(level.multicast),
             reduce=_merging(level.reduce),
             network_energy_pj_per_word=level.network_energy_pj_per_word,
@@ -160,9 +158,9 @@ def dump_accelerator(accelerator: Accelerator) -> str:
     compute = accelerator.compute
     tree = _filled(
         name=accelerator.name,
-        technology=accelerator.technology if known else _flow({"name": accelerator.technology}),
+        technology=accelerator.technology if known else yaml_flow({"name": accelerator.technology}),
         frequency_mhz=accelerator.frequency_mhz,
-        word_bits=_flow(dict(accelerator.word_bits)),
+        word_bits=yaml_flow(dict(accelerator.word_bits)),
         footprint=None if accelerator.footprint == "exact" else accelerator.footprint,
         sources=list(accelerator.sources) or None,
         assumptions=list(accelerator.assumptions) or None,
@@ -171,17 +169,13 @@ def dump_accelerator(accelerator: Accelerator) -> str:
                         leakage_mw=compute.leakage_mw, precisions=_precision_trees(accelerator) or None),
         flexibility=_section(flexibility_tree(accelerator.flexibility)) if accelerator.flexibility else None,
         sparsity=_section(sparsity_tree(accelerator.sparsity)) if accelerator.sparsity else None,
-        vector=_flow(_vector_tree(accelerator.vector)) if accelerator.vector else None,
+        vector=yaml_flow(_vector_tree(accelerator.vector)) if accelerator.vector else None,
     )
-    out, yaml = StringIO(), YAML(typ="rt", pure=True)
-    yaml.width = 120
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.dump(tree, out)
-    return out.getvalue()
+    return yaml_text(tree)
 
 
 def _merging(given: Merging) -> CommentedMap | bool | str:
-    return _flow(dict(given)) if isinstance(given, tuple) else given  # type: ignore[return-value]
+    return yaml_flow(dict(given)) if isinstance(given, tuple) else given
 
 
 def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap:
@@ -189,49 +183,43 @@ def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap
     bandwidth = _filled(read=ports.read, write=ports.write, shared=ports.shared)
     return _filled(
         memory=memory.name,
-        keeps=_flow(list(memory.keeps)),
+        keeps=yaml_flow(list(memory.keeps)),
         always=memory.always or None,
-        shared=_flow(list(memory.shared)) if memory.shared else None,
+        shared=yaml_flow(list(memory.shared)) if memory.shared else None,
         kind=next((kind for kind, one in kinds.items() if one == memory.storage), None),
         capacity_bytes=memory.capacity_bytes,
-        partitions_bytes=_flow(dict(memory.partitions_bytes)) if memory.partitions_bytes else None,
+        partitions_bytes=yaml_flow(dict(memory.partitions_bytes)) if memory.partitions_bytes else None,
         word_bits=memory.word_bits,
         block_words=memory.block_words,
-        bandwidth_words_per_cycle=_flow(bandwidth) if bandwidth else None,
-        energy_pj_per_word=_flow({"read": energy.read_pj, "fill": energy.fill_pj, "update": energy.update_pj,
+        bandwidth_words_per_cycle=yaml_flow(bandwidth) if bandwidth else None,
+        energy_pj_per_word=yaml_flow({"read": energy.read_pj, "fill": energy.fill_pj, "update": energy.update_pj,
                                   "drain": energy.drain_pj}),
         buffering=memory.buffering,
         forwards=memory.forwards if memory.forwards != "tiles" else None,
         area_um2=memory.area_um2,
         leakage_mw=memory.leakage_mw,
-        access_grain=_flow(list(memory.access_grain)) if memory.access_grain != (1, 1) else None,
+        access_grain=yaml_flow(list(memory.access_grain)) if memory.access_grain != (1, 1) else None,
     )
 
 
 def _precision_trees(accelerator: Accelerator) -> dict[str, Any]:
     """Return what lanes do with words of each type."""
-    return {one.name: _flow(_filled(macs_per_cycle=one.macs_per_cycle, energy=one.energy,
+    return {one.name: yaml_flow(_filled(macs_per_cycle=one.macs_per_cycle, energy=one.energy,
                                     partial_bits=one.partial_bits)) for one in accelerator.precisions}
 
 
 def _vector_tree(unit: VectorUnit) -> dict[str, Any]:
     stated = {"memory": unit.memory, "energy_pj_per_operation": unit.energy_pj_per_operation,
-              "operations_per_cycle": _flow(dict(unit.operations_per_cycle)) if unit.operations_per_cycle else None,
-              "folds": _flow(list(unit.folds)) if unit.folds else None}
+              "operations_per_cycle": yaml_flow(dict(unit.operations_per_cycle)) if unit.operations_per_cycle else None,
+              "folds": yaml_flow(list(unit.folds)) if unit.folds else None}
     return {"lanes": unit.lanes, **{name: value for name, value in stated.items() if value is not None}}
 
 
 def _section(tree: dict[str, Any]) -> CommentedMap:
     """Return the tree with everything below its first level on one line each."""
-    return CommentedMap((key, _flow(value) if isinstance(value, dict | list) else value) for key, value in tree.items())
+    return CommentedMap(
+        (key, yaml_flow(value) if isinstance(value, dict | list) else value) for key, value in tree.items())
 
 
 def _filled(**fields: Any) -> CommentedMap:
     return CommentedMap((key, value) for key, value in fields.items() if value is not None)
-
-
-def _flow(value: Mapping[str, Any] | list[Any]) -> CommentedMap | CommentedSeq:
-    """Return the collection so that it is written on one line."""
-    node = CommentedSeq(value) if isinstance(value, list) else CommentedMap(value)
-    node.fa.set_flow_style()
-    return node

@@ -188,4 +188,3 @@ class Technology:
         found = [source for _, source in self.dram_pj_per_bit.values()]
         found += [anchor.source for curve in curves for anchor in curve.anchors]
         return tuple(dict.fromkeys([*found, self.wire_pj_per_bit_mm[1]]))
-

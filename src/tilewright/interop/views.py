@@ -158,5 +158,3 @@ def windows(node: NodeView, kernel: Sequence[int], stride: Sequence[int], before
         AxisLink((Digit(plain + axis, step, extent=out[plain + axis]), Digit(len(out) + axis, by, extent=size)), -pad)
         for axis, (size, step, pad, by) in enumerate(sliding)))
     return Seen((view,), (*out, *kernel), tuple(map(same, (out,) * len(node.outputs))))
-
-

@@ -146,5 +146,3 @@ def chance(p: float) -> str:
 
 def _interval(found: Interval) -> dict[str, float | None]:
     return {name: finite(value) for name, value in asdict(found).items()}
-
-

@@ -129,5 +129,3 @@ def ends_with_room(values: list[float]) -> list[float]:
 def _axis(title: str, values: list[float]) -> Figure:
     room = 0.04 * (max(values) - 1.0) or 0.1
     return {"title": {"text": title}, "range": [1.0 - room, max(values) + room], "nticks": 7}
-
-

@@ -179,5 +179,3 @@ def landscape_tree(found: Landscape, asked: str) -> dict[str, Any]:
             "points": {name: {"legal": len(points), "best": float(points.scores.min()) if len(points) else None,
                               "within": {f"{near:g}": points.near(near * found.best) for near in _NEAR}}
                        for name, points in (("random mappings", found.background), *found.trails.items())}}
-
-

@@ -249,4 +249,3 @@ def checked_lanes(layer: LayerText, elements: int) -> tuple[int, ...]:
 def used_arrays(lanes: Sequence[int]) -> tuple[int, ...]:
     """Return the lengths of the arrays that so many clusters at every level make; one cluster is no array."""
     return tuple(count for count in lanes if count > 1)
-

@@ -7,7 +7,7 @@ Timeloop's front end hands architectures on to ``timeloop-model`` and ``timeloop
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, yaml_flow
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.interop.formats import ForeignText
 from tilewright.interop.timeloop import writing
@@ -57,8 +57,8 @@ def _idle(dummy: str, operator: Operator) -> list[Tree]:
     names = list(operator.sizes)
     return [{"target": dummy, "type": "temporal", "factors": " ".join(f"{name}=1" for name in names),
              "permutation": "".join(names)},
-            {"target": dummy, "type": "bypass", "keep": writing.flow([]),
-             "bypass": writing.flow([tensor.name for tensor in operator.tensors])}]
+            {"target": dummy, "type": "bypass", "keep": yaml_flow([]),
+             "bypass": yaml_flow([tensor.name for tensor in operator.tensors])}]
 
 
 def _architecture(writer: Writer) -> Tree:
@@ -70,7 +70,7 @@ def _architecture(writer: Writer) -> Tree:
     def add(name: str, kind: str, attributes: Mapping[str, Any]) -> None:
         spelt = {key.replace("multiple_", "multiple-"): value for key, value in attributes.items()}
         local.append({"name": f"{name}[1..{across * down}]", "class": kind,
-                      "attributes": writing.flow({**spelt, "meshX": across, "meshY": down})})
+                      "attributes": yaml_flow({**spelt, "meshX": across, "meshY": down})})
 
     for level in machine.levels:
         if isinstance(level, Fanout):

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from math import prod
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.comments import CommentedMap
 
-from tilewright.base import InputError
+from tilewright.base import InputError, yaml_flow, yaml_text
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.formats import ForeignText
 from tilewright.interop.notes import Notes
@@ -90,7 +88,7 @@ class Writer:
         def component(name: str, kind: str, attributes: Tree, passed: set[str]) -> None:
             fields: Tree = {"name": name, "class": kind, "attributes": attributes}
             if passed:
-                fields["constraints"] = {"dataspace": flow({"bypass": sorted(passed)})}
+                fields["constraints"] = {"dataspace": yaml_flow({"bypass": sorted(passed)})}
             if name in zeros:
                 fields["sparse_optimizations"] = zeros[name]
             nodes.append(_tagged("!Component", fields))
@@ -98,7 +96,7 @@ class Writer:
         for level in machine.levels:
             if isinstance(level, Fanout):
                 self.about_fanout(level)
-                nodes.extend(_tagged("!Container", {"name": name, "spatial": flow(mesh)})
+                nodes.extend(_tagged("!Container", {"name": name, "spatial": yaml_flow(mesh)})
                              for name, mesh, _ in self.arrays(level))
                 continue
             self.about_memory(level)
@@ -255,7 +253,7 @@ class Writer:
         """Return a directive of loops, in order innermost first; what has no factor runs once, outside all others."""
         rest = [name for name in self.operator.sizes if name not in order]
         named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
-        return {"target": target, "type": kind, "factors": flow(named), "permutation": flow([*order, *rest])}
+        return {"target": target, "type": kind, "factors": yaml_flow(named), "permutation": yaml_flow([*order, *rest])}
 
     def _spatial(self, entry: LevelLoops, factors: Mapping[str, str], order: list[str]) -> Tree:
         """Return a spatial directive; the split parts those along X, innermost first, from those along Y."""
@@ -269,8 +267,8 @@ class Writer:
         found: list[Tree] = []
         for name, tensors, _ in self.components(memory):
             kept = [t for t in names if t in tensors and (entry.keeps is None or t in entry.keeps)]
-            found.append({"target": name, "type": "dataspace", "keep": flow(kept),
-                          "bypass": flow([t for t in names if t not in kept])})
+            found.append({"target": name, "type": "dataspace", "keep": yaml_flow(kept),
+                          "bypass": yaml_flow([t for t in names if t not in kept])})
         return found
 
     def constraints(self, constraints: Constraints) -> list[Tree]:
@@ -281,7 +279,7 @@ class Writer:
             fields: Tree = {}
             factors = self._bounds(memory.name, constraints)
             if factors:
-                fields["factors"] = flow(factors)
+                fields["factors"] = yaml_flow(factors)
             orders = constraints.orders.get(memory.name, ())
             if len(orders) > 1:
                 self.notes.dropped(f"orders.{memory.name}", "a choice between several orders")
@@ -312,12 +310,12 @@ class Writer:
 
     def _order(self, place: str, order: tuple[str, ...]) -> Tree:
         if ANY not in order:
-            return {"permutation": flow(list(reversed(order)))}
+            return {"permutation": yaml_flow(list(reversed(order)))}
         at = order.index(ANY)
         if at > 0:
             self.notes.dropped(f"orders.{place}", "loops that must be outermost")
         inner = list(reversed(order[at + 1:]))
-        return {"permutation": flow(inner)} if inner else {}
+        return {"permutation": yaml_flow(inner)} if inner else {}
 
     def _bounds(self, place: str, constraints: Constraints) -> list[str]:
         """Return the factors that are fixed or bounded at a place."""
@@ -347,7 +345,7 @@ class Writer:
         barred = {side: {text.split("=")[0] for text in found[side] if text.endswith("=1")} for side in sides}
         fields: Tree = {"target": fanout.name, "type": "spatial"}
         if len(sides) == 1:
-            return [{**fields, "factors": flow(found[sides[0]])}]
+            return [{**fields, "factors": yaml_flow(found[sides[0]])}]
         x = [name for name in self.operator.sizes if name in barred["Y"] and name not in barred["X"]]
         y = [name for name in self.operator.sizes if name in barred["X"] and name not in barred["Y"]]
         idle = [name for name in self.operator.sizes if name in barred["X"] and name in barred["Y"]]
@@ -355,9 +353,9 @@ class Writer:
         free = [name for name in self.operator.sizes if name not in barred["X"] | barred["Y"]]
         if free:
             self.notes.dropped(f"loops.{fanout.name}", f"which side {', '.join(free)} may take: either, here")
-            return [{**fields, "factors": flow(never)}] if never else []
+            return [{**fields, "factors": yaml_flow(never)}] if never else []
         fixed = [text for side in sides for text in found[side] if not text.endswith("=1")]
-        return [{**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y, *idle]),
+        return [{**fields, "factors": yaml_flow([*never, *fixed]), "permutation": yaml_flow([*x, *y, *idle]),
                  "split": len(x)}]  # all are named: the front end would put the rest before the split
 
 
@@ -394,17 +392,17 @@ def problem_tree(operator: Operator) -> Tree:
                     coefficients[f"{name}scale{scale}"] = scale
                 terms.append([name] if scale == 1 else [name, f"{name}scale{scale}"])
             axes.append(terms)
-        spaces.append({"name": tensor.name, "projection": flow(axes),
+        spaces.append({"name": tensor.name, "projection": yaml_flow(axes),
                        **({"read_write": True} if tensor.is_output else {})})
-    shape: Tree = {"name": operator.name, "dimensions": flow(list(operator.sizes))}
+    shape: Tree = {"name": operator.name, "dimensions": yaml_flow(list(operator.sizes))}
     if coefficients:
-        shape["coefficients"] = [flow({"name": name, "default": value}) for name, value in coefficients.items()]
+        shape["coefficients"] = [yaml_flow({"name": name, "default": value}) for name, value in coefficients.items()]
     instance: Tree = dict(operator.sizes)
     densities = {t.name: {"density": t.density, "distribution": "fixed_structured" if t.even or t.structure else
                           "hypergeometric"}
                  for t in operator.tensors if t.density < 1}
     if densities:
-        instance["densities"] = {name: flow(said) for name, said in densities.items()}
+        instance["densities"] = {name: yaml_flow(said) for name, said in densities.items()}
     return {"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance}
 
 
@@ -455,23 +453,7 @@ def _tagged(name: str, fields: Mapping[str, Any]) -> CommentedMap:
     return node
 
 
-def flow(value: Any) -> Any:
-    """Return a list or mapping so that it is written on one line."""
-    node = CommentedMap(value) if isinstance(value, Mapping) else CommentedSeq(value)
-    node.fa.set_flow_style()
-    return node
-
-
 def files_of(trees: Trees, writer: Writer) -> ForeignText:
     """Return trees as YAML, with the notes of their writer."""
-    return ForeignText({name: _yaml_text({section: tree}) for name, (section, tree) in trees.items()},
+    return ForeignText({name: yaml_text({section: tree}, 0) for name, (section, tree) in trees.items()},
                        tuple(writer.notes))
-
-
-def _yaml_text(tree: Tree) -> str:
-    out, yaml = StringIO(), YAML(typ="rt", pure=True)
-    yaml.width = 120
-    yaml.indent(mapping=2, sequence=2, offset=0)
-    yaml.dump(tree, out)
-    return out.getvalue()
-

@@ -21,15 +21,13 @@ The format; every field may be left out::
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
+from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml, yaml_flow, yaml_text
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import loop_places, slot_axes
 from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints
@@ -43,7 +41,7 @@ from tilewright.workload import Operator, Tensor
 def dump_space(space: MapSpace) -> str:
     """Return a map space as YAML (format: see the module) that `load_space` reads back to an equal one."""
     tree = CommentedMap(operator=space.operator.name, accelerator=space.accelerator.name)
-    tree["dimensions"] = _flow(dict(space.operator.dimensions))
+    tree["dimensions"] = yaml_flow(dict(space.operator.dimensions))
     tree["tiling"] = space.tiling
     return _written(tree, space.constraints)
 
@@ -55,25 +53,21 @@ def dump_constraints(constraints: Constraints) -> str:
 
 def _written(tree: CommentedMap, constraints: Constraints) -> str:
     for name in ("keeps", "loops"):
-        entries = {place: _flow(list(names)) for place, names in getattr(constraints, name).items()}
+        entries = {place: yaml_flow(list(names)) for place, names in getattr(constraints, name).items()}
         tree[name] = CommentedMap(entries)
     tree["orders"] = CommentedMap({place: _orders(orders) for place, orders in constraints.orders.items()})
     for name in ("factors", "tiles"):
-        entries = {place: _flow({dim: _bounds(bounds) for dim, bounds in limits.items()})
-                   for place, limits in getattr(constraints, name).items()}
-        tree[name] = CommentedMap(entries)
-    tree["utilization"] = _flow(dict(constraints.utilization))
+        tree[name] = CommentedMap({
+            place: yaml_flow({dim: _bounds(bounds) for dim, bounds in limits.items()})
+            for place, limits in getattr(constraints, name).items()})
+    tree["utilization"] = yaml_flow(dict(constraints.utilization))
     for name in [name for name in tree if tree[name] == {}]:
         del tree[name]
-    out, yaml = StringIO(), YAML(typ="rt", pure=True)
-    yaml.width = 120
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.dump(tree, out)
-    return out.getvalue()
+    return yaml_text(tree)
 
 
 def _orders(orders: tuple[tuple[str, ...], ...]) -> CommentedSeq:
-    rows = [_flow(list(order)) for order in orders]
+    rows = [yaml_flow(list(order)) for order in orders]
     return rows[0] if len(rows) == 1 else CommentedSeq(rows)
 
 
@@ -81,15 +75,8 @@ def _bounds(bounds: Bounds) -> Any:
     if bounds.least == bounds.most:
         return bounds.least
     fields = {"least": bounds.least, "most": bounds.most}
-    return _flow({name: number for name, number in fields.items() if number is not None and (name, number) != (
+    return yaml_flow({name: number for name, number in fields.items() if number is not None and (name, number) != (
         "least", 1)})
-
-
-def _flow(value: Any) -> Any:
-    """Return the collection so that it is written on one line."""
-    node = CommentedSeq(value) if isinstance(value, list) else CommentedMap(value)
-    node.fa.set_flow_style()
-    return node
 
 
 def load_space(source: str | Path, operator: Operator, accelerator: Accelerator) -> MapSpace:
