@@ -1,6 +1,7 @@
 """``tilewright list``: what there is to choose from."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -142,16 +143,40 @@ def _mappers() -> Listing:
         for name in mapper_names()])
 
 
-def _mapper(name: str) -> Listing:
-    from tilewright.search import MAPPERS
+def _registries(kind: str) -> tuple[Registry[Any], ...]:
+    """Return where the members of a kind are registered: of methods those of designs, and then of deployments."""
+    if kind == "mappers":
+        from tilewright.search import MAPPERS
 
-    return _member(MAPPERS, name)
+        return (MAPPERS,)
+    if kind == "schedulers":
+        from tilewright.scheduling import SCHEDULERS
+
+        return (SCHEDULERS,)
+    if kind == "fusers":
+        from tilewright.fusion.microbatch import FUSION_MAPPERS
+
+        return (FUSION_MAPPERS,)
+    if kind == "allocators":
+        from tilewright.allocation import SOLVERS
+
+        return (SOLVERS,)
+    if kind == "packers":
+        from tilewright.packing import PACKERS
+
+        return (PACKERS,)
+    from tilewright.codesign import DESIGNERS
+    from tilewright.codesign.allocation import METHODS
+
+    return DESIGNERS, METHODS
 
 
-def _member(registry: Registry[Any], name: str) -> Listing:
+def _member(kind: str, name: str) -> Listing:
     """Return the options of one; say what it does, and what it needs."""
     from tilewright.base import EXTRAS
 
+    registries = _registries(kind)
+    registry = next((one for one in registries if name in one), registries[0])
     screen, options = console(), tilewright.api.member_options(registry, name)
     say(screen, f"{name}: {tilewright.api.member_summary(registry.get(name))}\n")
     if extra := getattr(registry.get(name), "extra", ""):
@@ -162,55 +187,16 @@ def _member(registry: Registry[Any], name: str) -> Listing:
 
 
 def _methods() -> Listing:
-    from tilewright.codesign import DESIGNERS
-    from tilewright.codesign.allocation import METHODS
-
     return Listing(("Method", "With", "How it designs", "Needs"), [
-        (name, where, about, extra) for registry, where in ((DESIGNERS, ""), (METHODS, "--deployment"))
+        (name, where, about, extra)
+        for registry, where in zip(_registries("methods"), ("", "--deployment"), strict=True)
         for name, about, extra in _members(registry)])
 
 
-def _method(name: str) -> Listing:
-    from tilewright.codesign import DESIGNERS
-    from tilewright.codesign.allocation import METHODS
-
-    return _member(DESIGNERS if name in DESIGNERS or name not in METHODS else METHODS, name)
-
-
-def _schedulers() -> Listing:
-    from tilewright.scheduling import SCHEDULERS
-
-    return Listing(("Method", "How it schedules", "Needs"), _members(SCHEDULERS))
-
-
-def _scheduler(name: str) -> Listing:
-    from tilewright.scheduling import SCHEDULERS
-
-    return _member(SCHEDULERS, name)
-
-
-def _fusers() -> Listing:
-    from tilewright.fusion.microbatch import FUSION_MAPPERS
-
-    return Listing(("Mapper", "How it fuses", "Needs"), _members(FUSION_MAPPERS))
-
-
-def _fuser(name: str) -> Listing:
-    from tilewright.fusion.microbatch import FUSION_MAPPERS
-
-    return _member(FUSION_MAPPERS, name)
-
-
-def _allocators() -> Listing:
-    from tilewright.allocation import SOLVERS
-
-    return Listing(("Solver", "How it allocates", "Needs"), _members(SOLVERS))
-
-
-def _packers() -> Listing:
-    from tilewright.packing import PACKERS
-
-    return Listing(("Method", "How it places"), [row[:2] for row in _members(PACKERS)])
+def _family(kind: str) -> Listing:
+    """Return the members of a kind under its heads in `_HEADS`."""
+    heads = _HEADS[kind]
+    return Listing(heads, [row[:len(heads)] for one in _registries(kind) for row in _members(one)])
 
 
 def _recommenders() -> Listing:
@@ -337,13 +323,14 @@ def _entry(name: str, store: str | None) -> None:
     print(f"\n{one.loops()}")
 
 
+_HEADS = {"schedulers": ("Method", "How it schedules", "Needs"), "fusers": ("Mapper", "How it fuses", "Needs"),
+          "allocators": ("Solver", "How it allocates", "Needs"), "packers": ("Method", "How it places")}
 _ALL: dict[str, Callable[[], Listing]] = {
     "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
-    "schedulers": _schedulers, "fusers": _fusers, "allocators": _allocators, "packers": _packers,
-    "recommenders": _recommenders, "systems": _systems,
+    **{kind: partial(_family, kind) for kind in _HEADS}, "recommenders": _recommenders, "systems": _systems,
     "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}
 _DESCRIBED: dict[str, Callable[[str, bool], str]] = {"accelerators": _accelerator, "systems": _system}
 _ONE: dict[str, Callable[[str], Listing]] = {
-    "networks": _network, "mappers": _mapper, "methods": _method, "schedulers": _scheduler, "fusers": _fuser}
+    "networks": _network, **{kind: partial(_member, kind) for kind in ("mappers", "methods", "schedulers", "fusers")}}
