@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -98,10 +99,15 @@ def _late(name: str) -> Callable[..., Any]:
     """Return a function of a module of this room that loads when it is called."""
     module, _, function = name.rpartition(".")
 
-    def call(*given: object) -> object:
-        return getattr(import_module(f"tilewright.interop.{module}"), function)(*given)
+    def call(*given: object, **named: object) -> object:
+        return getattr(import_module(f"tilewright.interop.{module}"), function)(*given, **named)
 
     return call
+
+
+def _one(what: str, name: str) -> Callable[[Sequence[Path], Mapping[str, int | str]], Foreign]:
+    """Return what reads one network file by a function that loads when it is called."""
+    return lambda paths, bind: read_one(paths, what, partial(_late(name), bind=bind))
 
 
 for _form in (
@@ -111,11 +117,12 @@ for _form in (
            _late("maestro.read"), _late("maestro.dump_maestro")),
     Format("gamma", "GAMMA's layer tables (CSV) and genomes (result_c.csv, logs of layers), with MAESTRO's hardware "
            "files", signs.holds_maestro, _late("maestro.read"), _late("maestro.dump_gamma")),
-    Format("onnx", "ONNX networks (.onnx); read only", signs.holds_onnx, _late("onnx.read")),
-    Format("pytorch", "networks exported by PyTorch (.pt2 of torch.export.save); read only", signs.holds_exported,
-           _late("pytorch.read_program")),
+    Format("onnx", "ONNX networks (.onnx); read only", signs.holds_network(".onnx"),
+           _one("ONNX file", "onnx.load_onnx")),
+    Format("pytorch", "networks exported by PyTorch (.pt2 of torch.export.save); read only",
+           signs.holds_network(".pt2"), _one(".pt2 file", "pytorch.load_exported")),
     Format("huggingface", "configurations of Hugging Face (config.json, or its folder); read only",
-           signs.holds_configuration, _late("pytorch.read_configuration")),
+           signs.holds_configuration, _one("configuration", "pytorch.load_huggingface")),
     Format("scale-sim", "SCALE-Sim's configurations and topologies (convolutions, M N K)", signs.holds_scalesim,
            _late("scalesim.read_scalesim"), _late("scalesim.dump_scalesim")),
     Format("zigzag", "ZigZag's YAML, versions of 2024 to 2026: accelerator, workload, mapping; read only",

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.interop.formats import Foreign, read_one
-from tilewright.interop.onnx_bodies import CONTROL, SMALL, Bodies
+from tilewright.interop.onnx_bodies import CONTROL, RANDOM, SMALL, Bodies
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_seen import seen
 from tilewright.interop.onnx_vectors import translate_vector
@@ -30,7 +29,6 @@ _NO_NAMES = ("", "?", "-1", "None")
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _CONTROL = {"If": "branches are chosen at run time", "Loop": "its trips are counted at run time",
             "Scan": "its body runs once a slice", "SequenceMap": "its body runs once an element"}
-_RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 
 
 def load_onnx(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
@@ -371,7 +369,7 @@ def _lost_within(proto: "NodeProto") -> str:
 
 def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
     """Whether the node computes from constants alone (or from a shape, which is constant once all are bound)."""
-    if proto.op_type in _RANDOM or proto.op_type in _CONTROL:
+    if proto.op_type in RANDOM or proto.op_type in _CONTROL:
         return False
     if proto.op_type in ("Shape", "Size") and proto.input and proto.input[0] in scene.shapes:
         return True
@@ -400,8 +398,3 @@ def _estimate(view: NodeView) -> int | None:
         return None
     weights, out = shapes[view.inputs[1]], shapes[view.outputs[0]]
     return prod(out) * prod(weights[1:])
-
-
-def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
-    """Read one file, as a format does."""
-    return read_one(paths, "ONNX file", lambda path: load_onnx(path, bind=bind))

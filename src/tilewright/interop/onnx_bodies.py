@@ -24,7 +24,7 @@ SMALL = 256
 """Constants of up to so many elements keep their values: shapes are computed from them."""
 CONTROL = ("If", "Loop", "Scan")
 _MOST_TRIPS, _MOST_PASSES = 1 << 16, 200
-_RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli")
+RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli")
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Bodies:
     def _values_of(self, node: "NodeProto", shapes: Shapes) -> dict[str, NDArray[Any]] | None:
         """Return the small values of a node's results; None where they do not follow."""
         names = [name for name in node.output if name]
-        if not names or node.op_type in (*CONTROL, *_RANDOM) or node.domain not in ("", "ai.onnx"):
+        if not names or node.op_type in (*CONTROL, *RANDOM) or node.domain not in ("", "ai.onnx"):
             return None
         if node.op_type in ("Shape", "Size") and node.input[0] in shapes:
             return {names[0]: _measured(node, shapes[node.input[0]])}

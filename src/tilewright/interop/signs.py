@@ -1,7 +1,7 @@
 """By what a file shows of which foreign format it is, so that no code of a format loads for what is not of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
@@ -86,14 +86,9 @@ class Given:
         return [own, *named]
 
 
-def holds_onnx(path: Path) -> frozenset[Part]:
-    """Return what an ONNX file holds, by its name."""
-    return frozenset({"network"} if path.suffix.lower() == ".onnx" else ())
-
-
-def holds_exported(path: Path) -> frozenset[Part]:
-    """Return what a program exported by PyTorch holds, by its name."""
-    return frozenset({"network"} if path.suffix.lower() == ".pt2" else ())
+def holds_network(suffix: str) -> Callable[[Path], frozenset[Part]]:
+    """Return what tells networks by the end of their names alone."""
+    return lambda path: frozenset({"network"} if path.suffix.lower() == suffix else ())
 
 
 def holds_configuration(path: Path) -> frozenset[Part]:

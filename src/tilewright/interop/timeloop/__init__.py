@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tilewright.base import InputError
@@ -26,17 +27,7 @@ def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     return load_timeloop(paths)
 
 
-def write(made: Foreign) -> ForeignText:
-    """Write what Timeloop's front end reads, as a format does."""
-    return _write(made, dump_timeloop)
-
-
-def write_program(made: Foreign) -> ForeignText:
-    """Write what timeloop-model reads without a front end, as a format does."""
-    return _write(made, dump_program)
-
-
-def _write(made: Foreign, dump: Dump) -> ForeignText:
+def _written(dump: Dump, made: Foreign) -> ForeignText:
     operator, accelerator = made.operator, made.accelerator
     if operator is None or accelerator is None:
         raise InputError("timeloop", "must be written of a layer with an accelerator",
@@ -45,3 +36,9 @@ def _write(made: Foreign, dump: Dump) -> ForeignText:
     if made.graph is not None:
         notes.others(made.graph)
     return replace(found, notes=(*found.notes, *notes))
+
+
+write = partial(_written, dump_timeloop)
+"""Writes what Timeloop's front end reads, as a format does."""
+write_program = partial(_written, dump_program)
+"""Writes what timeloop-model reads without a front end, as a format does."""
