@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tilewright.api.catalogue import Option as Option
     from tilewright.api.catalogue import mapper_extra as mapper_extra
     from tilewright.api.catalogue import mapper_names as mapper_names
-    from tilewright.api.catalogue import mapper_options as mapper_options
     from tilewright.api.catalogue import mapper_summary as mapper_summary
     from tilewright.api.catalogue import mappers_page as mappers_page
     from tilewright.api.catalogue import member_options as member_options
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from tilewright.api.recommending import LayerAdvice as LayerAdvice
     from tilewright.api.recommending import Recommendation as Recommendation
     from tilewright.api.recommending import RecommenderTraining as RecommenderTraining
-    from tilewright.api.recommending import find_array as find_array
     from tilewright.api.recommending import recommend as recommend
     from tilewright.api.recommending import train_recommender as train_recommender
     from tilewright.api.replaying import Replayed as Replayed

@@ -37,11 +37,6 @@ def member_summary(member: Any) -> str:
     return (inspect.getdoc(member if box is None else box.build) or "").split("\n")[0]
 
 
-def mapper_options(name: str) -> tuple[Option, ...]:
-    """Return the options of a mapper, as its record of options documents them."""
-    return member_options(MAPPERS, name)
-
-
 def member_options(registry: Registry[Any], name: str) -> tuple[Option, ...]:
     """Return the options of a member of a registry, as their record documents them."""
     kind = registry.options(name)
@@ -56,28 +51,21 @@ def mapper_extra(name: str) -> str:
     return getattr(MAPPERS.get(name), "extra", "")
 
 
-def _default(name: str) -> str:
-    return " (default)" if name == DEFAULT_MAPPER else ""
-
-
-def _needs(name: str) -> str:
-    extra = mapper_extra(name)
-    return f"`{extra}`" if extra else ""
-
-
 def mappers_page() -> str:
     """Return the page of the documentation on mappers; a test keeps ``docs/mappers.md`` equal to it."""
     lines = ["# Mappers", "", "Chosen by `--mapper`, their options by `--option NAME=VALUE`. This page is written by",
              "`tilewright.api.mappers_page` from what each mapper says about itself.",
              "[How to add one](how-to.md#write-a-mapper).", "",
              "| mapper | how it searches | needs |", "|---|---|---|"]
-    lines += [f"| [{name}](#{name}){_default(name)} | {mapper_summary(name)} | {_needs(name)} |"
-              for name in mapper_names()]
+    for name in mapper_names():
+        default, extra = " (default)" if name == DEFAULT_MAPPER else "", mapper_extra(name)
+        needs = f"`{extra}`" if extra else ""
+        lines.append(f"| [{name}](#{name}){default} | {mapper_summary(name)} | {needs} |")
     for name in mapper_names():
         lines += ["", f"## {name}", "", inspect.getdoc(MAPPERS.get(name)) or ""]
         if extra := mapper_extra(name):
             lines += ["", f"It needs the extra `{extra}`: `{EXTRAS[extra][1]}`."]
-        if options := mapper_options(name):
+        if options := member_options(MAPPERS, name):
             lines += ["", "| option | default | what it does |", "|---|---|---|"]
             lines += [f"| `{option.name}` | `{option.default}` | {option.about} |" for option in options]
     return "\n".join(lines) + "\n"

@@ -39,13 +39,11 @@ if TYPE_CHECKING:
     from tilewright.report.progress import LayersBar as LayersBar
     from tilewright.report.progress import SearchBar as SearchBar
     from tilewright.report.progress import in_notebook as in_notebook
-    from tilewright.report.quantities import byte_size as byte_size
     from tilewright.report.quantities import engineering as engineering
     from tilewright.report.quantities import finite as finite
     from tilewright.report.quantities import measured as measured
     from tilewright.report.quantities import padding_words as padding_words
     from tilewright.report.quantities import percent as percent
-    from tilewright.report.quantities import shortened as shortened
     from tilewright.report.quantities import significant as significant
     from tilewright.report.recommendation import recommendation_sheet as recommendation_sheet
     from tilewright.report.recommendation import training_sheet as training_sheet
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from tilewright.report.schedule import schedule_sheet as schedule_sheet
     from tilewright.report.search_plots import contest_plot as contest_plot
     from tilewright.report.search_plots import landscape_plots as landscape_plots
-    from tilewright.report.search_plots import log_axis as log_axis
     from tilewright.report.search_plots import orders_plot as orders_plot
     from tilewright.report.sheet import Sheet as Sheet
     from tilewright.report.sheet import print_sheet as print_sheet
@@ -70,10 +67,6 @@ if TYPE_CHECKING:
     from tilewright.report.studies import orders_tree as orders_tree
     from tilewright.report.sweep import sweep_sheet as sweep_sheet
     from tilewright.report.sweep import sweep_tree as sweep_tree
-    from tilewright.report.terminal import cost_table as cost_table
-    from tilewright.report.terminal import energy_table as energy_table
-    from tilewright.report.terminal import layer_table as layer_table
-    from tilewright.report.terminal import listing as listing
     from tilewright.report.terminal import lost_lines as lost_lines
     from tilewright.report.terminal import print_layer as print_layer
     from tilewright.report.terminal import print_listing as print_listing

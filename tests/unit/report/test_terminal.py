@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 from sample_run import RESNET50, sample_run, total_macs
 
-from tilewright.report import cost_table, engineering, print_layer, print_listing, print_run
+from tilewright.report import engineering, print_layer, print_listing, print_run
+from tilewright.report.terminal import cost_table
 
 
 def printed(show, *args, width=None, encoding="utf-8", **kwargs) -> str:
