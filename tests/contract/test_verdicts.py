@@ -359,7 +359,7 @@ def patched(monkeypatch, watch):
     monkeypatch.setattr(flexion_shape, "folds", lambda *given: folds(*given) * (
         1 if turn < 2 else 1 + abs(watch.worth(*given))))
     if turn == 1:
-        runtimes = {row[:2]: row[2] for row in flexion_shape.PUBLISHED}
+        runtimes = {(row.layer, row.target): row.runtime for row in flexion_isolation.printed_rows("S")}
         monkeypatch.setattr(flexion_shape, "_least", lambda layer, target: (
             runtimes[layer, target] * folds(flexion_shape._parallel(layer), (32, 32)), (32, 32)))
     if watch.kept is None:  # invented mappings are none, and what is counted of them is only shown

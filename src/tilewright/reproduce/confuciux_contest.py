@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, between, follows, judge, less
 from tilewright.reproduce.confuciux_allocation import Query, confirmed_note, method_cell, optimum_cell, shown
-from tilewright.reproduce.study import Findings, Setting, Table
+from tilewright.reproduce.study import Findings, Setting, Table, published, published_cells
 
 Row = tuple[str, ...]
 Figures = Mapping[Row, Mapping[str, float]]
@@ -22,7 +22,6 @@ TIED = 1.05
 """Figures that are no further apart are tied, as they are at the digits printed."""
 SOURCE = "Kao, dissertation, Georgia Tech 2022, {} (Kao et al., ConfuciuX, MICRO 2020)"
 TRAFFIC = {True: "free traffic, as published", False: "through the DRAM"}
-NAN = nan
 
 
 class Way(NamedTuple):
@@ -41,6 +40,12 @@ class Printed:
     columns: tuple[str, ...]
     rows: Mapping[Row, Sequence[float]]
     way: Callable[[Row, str], Way]
+
+    @classmethod
+    def read(cls, name: str, labels: int, way: Callable[[Row, str], Way]) -> "Printed":
+        """Return the table of a study, whose first columns are the labels."""
+        head = tuple(published_cells(name)[0])
+        return cls(head[:labels], head[labels:], published(name, labels), way)
 
     @property
     def figures(self) -> Figures:

@@ -23,7 +23,6 @@ from tilewright.reproduce.confuciux_contest import (
 )
 from tilewright.reproduce.study import Findings, Setting, reproduction
 
-NAN = nan
 QUICK, FULL = {"epochs": 600, "traffic": ("free",)}, {"epochs": 5_000, "traffic": ("free", "dram")}
 STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
 """A ninth is for the first stage, as published: 5,000 before 2,000 generations of 20."""
@@ -32,17 +31,9 @@ METHODS = {"Grid": "grid", "Random": "random", "SA": "annealing", "GA": "ga", "B
            CONX: "reinforce"}
 BASELINES = tuple(METHODS)[:-1]
 BUDGETS = ("unlimited", "area=cloud", "area=iot", "area=iotx", "power=cloud", "power=iot", "power=iotx")
-TABLE_4 = Printed(("Objective", "Budget"), tuple(METHODS), dict(zip(
-    [(objective, within) for objective in ("latency", "energy") for within in BUDGETS], (
-        (5.3e8, 3.6e7, 6.2e7, 2.1e7, 3.7e7, 2.1e7), (5.3e8, 3.4e7, 9.6e7, 2.1e7, 3.7e7, 2.1e7),
-        (5.3e8, 7.1e7, NAN, NAN, 7.2e7, 3.2e7), (5.3e8, NAN, NAN, NAN, NAN, 5.6e7),
-        (5.3e8, 3.6e7, 9.9e7, 2.2e7, 3.7e7, 2.2e7), (5.3e8, NAN, 1.2e8, NAN, 1.6e8, 3.7e7),
-        (5.3e8, NAN, NAN, NAN, NAN, 5.6e7),
-        (8.5e9, 1.8e9, 1.3e9, 1.2e9, 1.5e9, 1.2e9), (8.5e9, 1.8e9, 1.3e9, 1.2e9, 1.5e9, 1.2e9),
-        (8.8e9, NAN, NAN, NAN, 2.4e9, 1.4e9), (8.6e9, NAN, NAN, NAN, NAN, 1.7e9),
-        (8.5e9, 1.8e9, 1.3e9, 1.2e9, 1.5e9, 1.2e9), (8.6e9, NAN, NAN, NAN, 4.1e9, 1.4e9),
-        (8.6e9, NAN, NAN, NAN, NAN, 1.7e9)), strict=True)),
-    lambda row, column: Way(Query("mobilenet-v2", within=row[1], objective=row[0]), METHODS[column]))
+TABLE_4 = Printed.read(
+    "confuciux-table8.4", 2, lambda row, column: Way(
+        Query("mobilenet-v2", within=row[1], objective=row[0]), METHODS[column]))
 
 
 def feasible(figures: Figures) -> float:
@@ -88,14 +79,7 @@ def averages(figures: Figures) -> Judgement:
 
 
 SINGLE = ("dla", "shi", "eye")
-TABLE_6 = Printed(("Network", "Budget"), (*SINGLE, "MIX"), {
-    ("mobilenet-v2", "area=iot"): (3.2e7, 3.1e7, 2.9e7, 2.0e7),
-    ("mobilenet-v2", "area=iotx"): (5.6e7, 4.0e7, 3.7e7, 3.5e7),
-    ("mnasnet", "area=cloud"): (2.1e7, 3.0e7, 2.9e7, 6.6e6), ("mnasnet", "area=iot"): (2.8e7, 3.5e7, 3.4e7, 1.8e7),
-    ("resnet50", "area=cloud"): (2.2e8, 3.1e8, 2.2e8, 7.7e7), ("resnet50", "area=iot"): (4.4e8, 4.3e8, 3.1e8, 3.0e8),
-    ("resnet50", "area=iotx"): (6.3e8, 6.2e8, 4.9e8, 4.4e8), ("gnmt", "area=cloud"): (2.4e10, 1.1e7, 9.7e7, 6.0e6),
-    ("ncf", "area=cloud"): (6.6e8, 2.6e6, 1.1e6, 6.8e5), ("ncf", "area=iot"): (2.6e6, 6.6e8, 1.2e6, 7.0e5)},
-    lambda row, column: Way(Query(row[0], column, row[1]), "reinforce"))
+TABLE_6 = Printed.read("confuciux-table8.6", 2, lambda row, column: Way(Query(row[0], column, row[1]), "reinforce"))
 
 
 def with_best(figures: Figures) -> Figures:
@@ -149,11 +133,8 @@ def looser(*tables: Printed) -> Judgement:
 
 
 PARTS = {"first valid": "valid", "global": "first", "fine-tuned": "last"}
-TABLE_7 = Printed(("Network", "Budget"), tuple(PARTS), {
-    ("mobilenet-v2", "area=iot"): (7.3e7, 3.2e7, 2.5e7), ("mnasnet", "area=iot"): (1.0e8, 2.8e7, 2.3e7),
-    ("resnet50", "area=cloud"): (1.4e9, 2.2e8, 2.0e8), ("resnet50", "area=iot"): (7.1e8, 4.4e8, 3.3e8),
-    ("gnmt", "area=iot"): (4.6e9, 9.5e6, 6.2e6), ("ncf", "area=iot"): (6.6e7, 2.6e6, 1.8e5)},
-    lambda row, column: Way(Query(row[0], within=row[1]), "confuciux", PARTS[column]))
+TABLE_7 = Printed.read(
+    "confuciux-table8.7", 2, lambda row, column: Way(Query(row[0], within=row[1]), "confuciux", PARTS[column]))
 FIRST, SECOND = lead("global", ["first valid"]), lead("fine-tuned", ["global"])
 MEASURED_7 = (
     Measures(gain("The first stage improves the first allocation within the budget", "56 % to 99 % less latency",
@@ -178,17 +159,7 @@ def run87(setting: Setting, runner: Runner) -> Findings:
 
 
 SOLVERS = {"GA": "ga", "PPO2": "ppo", CONX: "reinforce"}
-TABLE_3 = Printed(("Network", "Style", "Budget"), tuple(SOLVERS), {
-    ("mobilenet-v2", "dla", "area=iot"): (NAN, 3.6e7, 3.2e7), ("mobilenet-v2", "eye", "area=iot"): (NAN, 4.1e7, 3.7e7),
-    ("mobilenet-v2", "shi", "area=iot"): (NAN, 4.9e7, 4.0e7), ("mnasnet", "dla", "area=cloud"): (2.1e7, 2.3e7, 2.1e7),
-    ("mnasnet", "eye", "area=iot"): (NAN, 4.1e7, 3.9e7), ("mnasnet", "shi", "area=iot"): (NAN, 4.4e7, 4.3e7),
-    ("resnet50", "dla", "area=cloud"): (2.2e8, 2.4e8, 2.2e8), ("resnet50", "eye", "area=cloud"): (2.3e8, 2.3e8, 2.2e8),
-    ("resnet50", "shi", "area=cloud"): (3.2e8, 3.4e8, 3.1e8), ("gnmt", "dla", "area=iot"): (NAN, 2.4e8, 5.4e7),
-    ("gnmt", "eye", "area=iot"): (9.8e7, 1.4e8, 9.8e7), ("gnmt", "shi", "area=iot"): (2.5e10, 2.4e10, 2.4e10),
-    ("t5-small", "dla", "area=iot"): (NAN, 7.3e8, 1.6e6), ("t5-small", "eye", "area=iot"): (3.5e6, 6.6e5, 1.9e5),
-    ("t5-small", "shi", "area=iot"): (7.3e8, 7.2e8, 7.2e8), ("ncf", "dla", "area=iot"): (NAN, 7.3e7, 7.2e7),
-    ("ncf", "eye", "area=cloud"): (1.2e6, 1.4e6, 1.1e6), ("ncf", "shi", "area=iot"): (6.6e8, 6.6e8, 6.6e8)},
-    lambda row, column: Way(Query(row[0], row[1], row[2]), SOLVERS[column]))
+TABLE_3 = Printed.read("confuciux-table8.3", 3, lambda row, column: Way(Query(row[0], row[1], row[2]), SOLVERS[column]))
 LEAD_3 = lead(CONX, ["PPO2"])
 MEASURED_3 = (
     Measures(cases("The agent has the least latency, or ties", "18 of 18 rows", "the share of rows", 1.0, 1 / 3),
@@ -226,37 +197,10 @@ def agreement(*tables: Printed) -> Judgement:
 AGENTS = {"A2C": "a2c", "ACKTR": "trpo", "PPO2": "ppo", "DDPG": "ddpg", "SAC": "sac", "TD3": "td3", CONX: "reinforce"}
 OTHERS = tuple(AGENTS)[:-1]
 MINUTES = tuple(f"{name} min" for name in AGENTS)
-TABLE_5 = Printed(("Network", "Objective", "Budget"), (*AGENTS, *MINUTES), {
-    ("mobilenet-v2", "latency", "area=iot"): (5.4e7, 4.0e7, 3.6e7, 1.1e8, 4.7e7, 3.8e7, 3.2e7,
-                                              165, 721, 94, 1460, 623, 502, 25),
-    ("mobilenet-v2", "latency", "area=iotx"): (9.6e7, 5.6e7, 5.6e7, 1.8e8, 1.0e8, 8.2e7, 5.6e7,
-                                               80, 235, 80, 701, 180, 154, 35),
-    ("mobilenet-v2", "latency", "power=iot"): (6.5e7, 4.7e7, 4.5e7, 1.7e8, 6.2e7, 1.8e8, 3.7e7,
-                                               109, 239, 133, 1652, 609, 356, 43),
-    ("mobilenet-v2", "latency", "power=iotx"): (7.3e7, 6.6e7, 6.8e7, 6.3e9, 1.1e8, 7.6e7, 5.6e7,
-                                                60, 245, 75, 210, 150, 145, 32),
-    ("mobilenet-v2", "energy", "area=iot"): (1.8e9, 1.7e9, 1.5e9, 2.3e9, 2.0e9, 1.8e9, 1.2e9,
-                                             36, 235, 85, 190, 81, 214, 48),
-    ("mobilenet-v2", "energy", "power=iot"): (1.9e9, 1.8e9, 1.6e9, 2.0e9, 1.9e9, 1.4e9, 1.4e9,
-                                              31, 135, 57, 596, 100, 230, 53),
-    ("resnet50", "latency", "area=cloud"): (3.8e8, 3.5e8, 2.4e8, 2.5e8, 2.5e8, 2.4e8, 2.2e8,
-                                            398, 1011, 397, 1527, 789, 516, 46),
-    ("resnet50", "latency", "power=cloud"): (3.8e8, 3.5e8, 2.4e8, 2.5e8, 2.6e8, 2.4e8, 2.3e8,
-                                             398, 486, 407, 1518, 485, 484, 46),
-    ("resnet50", "energy", "area=cloud"): (1.4e10, 1.4e10, 9.1e9, 1.3e10, 1.1e10, 1.3e10, 7.6e9,
-                                           398, 875, 406, 1511, 760, 578, 80),
-    ("resnet50", "energy", "power=cloud"): (1.6e10, 1.3e10, 9.7e9, 1.3e10, 1.1e10, 1.3e10, 7.6e9,
-                                            405, 986, 417, 986, 732, 766, 65),
-    ("mnasnet", "latency", "area=iot"): (4.6e7, 3.7e7, 3.3e7, 6.4e7, 3.6e7, 7.2e7, 2.8e7,
-                                         304, 752, 308, 1392, 569, 392, 27),
-    ("mnasnet", "latency", "power=iot"): (6.5e7, 4.3e7, 4.2e7, 9.8e7, 5.6e7, 9.1e7, 3.5e7,
-                                          323, 732, 340, 1550, 784, 362, 42),
-    ("mnasnet", "energy", "area=iot"): (1.8e9, 1.6e9, 1.4e9, 2.1e9, 1.8e9, 1.7e9, 1.4e9,
-                                        58, 228, 103, 592, 205, 176, 30),
-    ("mnasnet", "energy", "power=iot"): (1.8e9, 1.8e9, 1.7e9, 2.9e9, 1.9e9, 2.7e9, 1.4e9,
-                                         36, 219, 75, 584, 170, 87, 39)},
-    lambda row, column: Way(Query(row[0], within=row[2], objective=row[1]), AGENTS[column.removesuffix(" min")],
-                            "minutes" if column in MINUTES else "last"))
+TABLE_5 = Printed.read(
+    "confuciux-table8.5", 3, lambda row, column: Way(
+        Query(row[0], within=row[2], objective=row[1]), AGENTS[column.removesuffix(" min")],
+        "minutes" if column in MINUTES else "last"))
 """Cycles or nJ, and minutes of search."""
 
 
@@ -298,14 +242,10 @@ def run85(setting: Setting, runner: Runner) -> Findings:
 
 
 COLUMNS = ("baseline-dla", "dla global", "dla fine-tuned", "MIX global", "MIX fine-tuned")
-TABLE_8 = Printed(("Budget", "Network"), COLUMNS, {
-    ("fpga-cloud", "resnet50"): (2.352e8, 2.346e8, 2.2e8, 8.1e7, 6.6e7),
-    ("fpga-cloud", "mobilenet-v2"): (2.5e7, 2.3e7, 2.0e7, 9.4e6, 6.0e6),
-    ("fpga-edge", "resnet50"): (1.8e9, 1.5e9, 1.2e9, 1.1e9, 8.0e8),
-    ("fpga-edge", "mobilenet-v2"): (1.13e8, 1.08e8, 6.9e7, 8.7e7, 5.7e7)},
-    lambda row, column: Way(Query(row[1], "MIX" if "MIX" in column else "dla", row[0], levels=128),
-                            "uniform" if "baseline" in column else "confuciux",
-                            "first" if "global" in column else "last"))
+TABLE_8 = Printed.read(
+    "confuciux-table8.8", 2, lambda row, column: Way(
+        Query(row[1], "MIX" if "MIX" in column else "dla", row[0], levels=128),
+        "uniform" if "baseline" in column else "confuciux", "first" if "global" in column else "last"))
 
 
 def first_better(figures: Figures) -> float:
@@ -355,11 +295,9 @@ def possible(printed: Printed, bounds: Mapping[Row, float]) -> Judgement:
 
 NETS = {"MLP": "reinforce-mlp", "RNN": "reinforce"}
 COUNTS = {f"{count} levels": count for count in (10, 12, 14)}
-TABLE_9 = Printed(("Policy", "Budget"), tuple(COUNTS), {
-    ("MLP", "area=cloud"): (2.3e7, 2.2e7, 3.0e7), ("RNN", "area=cloud"): (2.1e7, 2.1e7, 2.3e7),
-    ("MLP", "area=iot"): (3.4e7, 3.3e7, 4.2e7), ("RNN", "area=iot"): (3.3e7, 3.2e7, 4.2e7),
-    ("MLP", "area=iotx"): (8.3e7, 9.4e7, 4.6e7), ("RNN", "area=iotx"): (7.1e7, 5.6e7, 5.4e7)},
-    lambda row, column: Way(Query("mobilenet-v2", within=row[1], levels=COUNTS[column]), NETS[row[0]]))
+TABLE_9 = Printed.read(
+    "confuciux-table8.9", 2, lambda row, column: Way(
+        Query("mobilenet-v2", within=row[1], levels=COUNTS[column]), NETS[row[0]]))
 
 
 def recurrent(figures: Figures) -> float:

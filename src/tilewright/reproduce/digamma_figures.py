@@ -1,7 +1,7 @@
 """DiGamma, figures 6.6 to 6.8: both at once against eight optimisers, and against hardware or mappings alone."""
 
 from collections.abc import Mapping, Sequence
-from math import inf, isnan, nan
+from math import inf, isnan
 from statistics import median
 from typing import Any
 
@@ -25,7 +25,7 @@ from tilewright.reproduce.digamma_designs import (
     lead,
     over_table,
 )
-from tilewright.reproduce.study import Findings, Setting, Table, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, published, reproduction
 from tilewright.workload import zoo
 
 SOURCE = "Kao, dissertation, Georgia Tech 2022, figure {}"
@@ -42,41 +42,11 @@ def best_share(figures: Figures, rivals: Sequence[str], method: str = DIGAMMA) -
 
 
 BASELINES = tuple(METHODS)[:-2]
-NAN = nan
-LATENCY: Mapping[Row, tuple[float, ...]] = {
-    ("edge", "resnet18"): (NAN, 4.7, 169.3, NAN, NAN, 0.8, 0.8, 1.0, 0.5),
-    ("edge", "resnet50"): (NAN, NAN, 110.9, 0.7, 21.7, 1.1, 0.3, 1.0, 0.3),
-    ("edge", "mobilenet-v2"): (NAN, 29.0, 1.0, 0.5, 0.5, 0.2, 3.7, 1.0, 0.2),
-    ("edge", "mnasnet"): (NAN, 5.3, 27.6, 0.1, 33.5, 0.04, 0.04, 1.0, 0.04),
-    ("edge", "bert-base"): (NAN, NAN, NAN, 1.0, 2.0, 10.0, 0.5, 1.0, 0.4),
-    ("edge", "ncf"): (229.8, 88.4, NAN, 133.6, 0.5, NAN, 1.9, 1.0, 0.4),
-    ("edge", "dlrm"): (304.7, 151.5, 1.2, 168.8, 2.8, 5.2, 15.6, 1.0, 0.8),
-    ("cloud", "resnet18"): (NAN, 64.9, 1652.5, 0.4, 373.6, NAN, 0.3, 1.0, 0.03),
-    ("cloud", "resnet50"): (NAN, 116.2, 1904.7, 3593.7, NAN, 1.5, 6.4, 1.0, 0.3),
-    ("cloud", "mobilenet-v2"): (0.8, 0.8, 20.8, 0.8, 8.9, 3.2, 0.6, 1.0, 0.4),
-    ("cloud", "mnasnet"): (NAN, 10.8, 0.2, 0.1, 0.2, NAN, 10.6, 1.0, 0.1),
-    ("cloud", "bert-base"): (10669.5, 18.9, 27.2, 13173.1, 1043.3, 42.3, 2.3, 1.0, 1.2),
-    ("cloud", "ncf"): (47.1, 15.0, 0.6, 0.3, 41.2, 0.6, 0.4, 1.0, 0.01),
-    ("cloud", "dlrm"): (3481.5, 17.1, 0.8, 28.0, 54.1, 4230.0, 27.9, 1.0, 0.6),
-}
-"""Latency over that of CMA, by platform and network: the eight baselines and DiGamma; NaN where nothing was found."""
-PRODUCT: Mapping[Row, tuple[float, ...]] = {
-    ("edge", "resnet18"): (NAN, 6.3, 46.2, NAN, NAN, 1.2, 1.2, 1.0, 0.7),
-    ("edge", "resnet50"): (NAN, NAN, 12.0, 0.7, 20.8, 1.1, 0.3, 1.0, 0.3),
-    ("edge", "mobilenet-v2"): (NAN, 20.0, 1.1, 0.4, 0.6, 0.2, 2.7, 1.0, 0.2),
-    ("edge", "mnasnet"): (NAN, 1.0, 2.5, 0.1, 35.3, 0.04, 0.04, 1.0, 0.05),
-    ("edge", "bert-base"): (NAN, NAN, NAN, 0.7, 2.6, 13.2, 0.7, 1.0, 0.5),
-    ("edge", "ncf"): (179.3, 78.4, NAN, 105.0, 0.5, NAN, 1.9, 1.0, 0.4),
-    ("edge", "dlrm"): (211.2, 83.1, 1.2, 140.5, 1.6, 5.2, 15.8, 1.0, 0.7),
-    ("cloud", "resnet18"): (NAN, 30.3, 19.1, 0.1, 201.7, NAN, 0.3, 1.0, 0.03),
-    ("cloud", "resnet50"): (NAN, 113.9, 262.8, 1352.9, NAN, 1.4, 4.5, 1.0, 0.3),
-    ("cloud", "mobilenet-v2"): (1.4, 1.4, 28.6, 1.4, 20.5, 6.1, 1.3, 1.0, 0.7),
-    ("cloud", "mnasnet"): (NAN, 7.2, 0.2, 0.1, 0.3, NAN, 12.0, 1.0, 0.1),
-    ("cloud", "bert-base"): (1528.0, 14.6, 12.0, 7659.3, 990.3, 35.8, 2.4, 1.0, 1.3),
-    ("cloud", "ncf"): (39.2, 10.8, 0.8, 0.4, 14.9, 0.8, 0.6, 1.0, 0.01),
-    ("cloud", "dlrm"): (2098.1, 8.8, 0.6, 16.0, 53.0, 760.0, 26.1, 1.0, 0.4),
-}
-"""The same of latency times area."""
+LATENCY, PRODUCT, SCHEMES = (
+    {(platform, network): row for (platform, network), row in published(f"digamma-{name}").items()}
+    for name in ("fig6.6-latency", "fig6.6-product", "fig6.7"))
+"""Latency over that of CMA, by platform and network: the eight baselines and DiGamma, NaN where nothing was found; the
+same of latency times area; latency over that of the compute-focused machine, of all but our own tuning."""
 FIGURES = {"latency": ("Latency", LATENCY), "product": ("Latency times area", PRODUCT)}
 
 BEST6 = cases("DiGamma has the least latency of all methods, or ties", "13 of 14 rows", "the share of rows", 13 / 14,
@@ -98,8 +68,8 @@ def run66(setting: Setting, runner: Runner) -> Findings:
     rows = [row for row in LATENCY if row[1] in setting["networks"]]
     runs = {free: contest(rows, METHODS, free, setting, runner) for free in setting.free}
     tables = [over_table((f"{name}-{'free' if free else 'limited'}", f"{title} over that of CMA, {TRAFFIC[free]}"),
-                         found, "CMA", published if free else None, name)
-              for free, found in runs.items() for name, (title, published) in FIGURES.items()]
+                         found, "CMA", printed if free else None, name)
+              for free, found in runs.items() for name, (title, printed) in FIGURES.items()]
     found = next(iter(runs.values()))
 
     def beats(one: Figures, method: str) -> float:
@@ -119,11 +89,11 @@ def run66(setting: Setting, runner: Runner) -> Findings:
         *(each.note for each in runs.values())))
 
 
-def means6(published: Mapping[Row, tuple[float, ...]]) -> Judgement:
+def means6(printed: Mapping[Row, tuple[float, ...]]) -> Judgement:
     """Judge the means of the text: the best baseline's over DiGamma's, each of the rows where it found something."""
     stated = []
     for platform, text in zip(BUDGETS, ("3.0", "10.0"), strict=True):
-        columns = list(zip(*(row for (where, _), row in published.items() if where == platform), strict=True))
+        columns = list(zip(*(row for (where, _), row in printed.items() if where == platform), strict=True))
         mean = [between(value for value in column if not isnan(value)) for column in columns]
         mean[-2] = (1.0, 1.0)  # of CMA, over which all are
         found = [ratio(one, mean[-1]) for one in mean[:-1]]
@@ -133,23 +103,6 @@ def means6(published: Mapping[Row, tuple[float, ...]]) -> Judgement:
 
 DLA, COMPUTE = "Grid + dla", "Compute + Gamma"
 ENTRANTS = (*FLOWS, *MACHINES, DIGAMMA, OURS)
-SCHEMES: Mapping[Row, tuple[float, ...]] = {
-    ("edge", "resnet18"): (7.8, 94.8, 29.8, 3.7, 2.4, 1.0, 0.8),
-    ("edge", "resnet50"): (3.6, 88.4, 27.8, 3.7, 1.9, 1.0, 0.8),
-    ("edge", "mobilenet-v2"): (2.4, 48.5, 15.9, 2.9, 1.8, 1.0, 0.7),
-    ("edge", "mnasnet"): (2.5, 61.2, 20.5, 3.5, 2.0, 1.0, 0.7),
-    ("edge", "bert-base"): (1.3, 4.1, 1.1, 5.6, 2.8, 1.0, 0.8),
-    ("edge", "ncf"): (1.8, 908.0, 482.4, 5.2, 2.7, 1.0, 0.8),
-    ("edge", "dlrm"): (1.8, 890.8, 473.4, 4.7, 2.4, 1.0, 1.0),
-    ("cloud", "resnet18"): (8.6, 877.6, 275.7, 1.1, 1.2, 1.0, 0.2),
-    ("cloud", "resnet50"): (3.4, 786.9, 141.0, 1.1, 0.9, 1.0, 0.4),
-    ("cloud", "mobilenet-v2"): (3.2, 276.4, 90.6, 1.1, 0.9, 1.0, 0.4),
-    ("cloud", "mnasnet"): (3.6, 322.6, 107.9, 1.1, 0.9, 1.0, 0.4),
-    ("cloud", "bert-base"): (1.0, 100.3, 26.6, 3.0, 1.5, 1.0, 0.7),
-    ("cloud", "ncf"): (1.0, 12288.1, 6528.1, 2.3, 1.2, 1.0, 0.9),
-    ("cloud", "dlrm"): (1.3, 10846.3, 5763.9, 1.8, 1.1, 1.0, 0.7),
-}
-"""Latency over that of the compute-focused machine, by platform and network: all but our own tuning."""
 STATED = {("edge", DLA): "3.25", ("cloud", DLA): "4.8", ("edge", COMPUTE): "1.25", ("cloud", COMPUTE): "2.0"}
 GAINS = {(where, over): gain(
     f"{where.capitalize()}: it is faster than {'hardware alone, the best style' if over == DLA else 'mappings alone'}",
@@ -185,12 +138,12 @@ def run67(setting: Setting, runner: Runner) -> Findings:
         *(each.note for each in runs.values())))
 
 
-def means7(published: Mapping[Row, tuple[float, ...]]) -> Judgement:
+def means7(printed: Mapping[Row, tuple[float, ...]]) -> Judgement:
     """Judge the gains of the text by the printed rows."""
     stated = []
     for (where, over), text in STATED.items():
         mean = {name: (1.0, 1.0) if name == COMPUTE else between(
-            values[ENTRANTS.index(name)] for (platform, _), values in published.items() if platform == where)
+            values[ENTRANTS.index(name)] for (platform, _), values in printed.items() if platform == where)
             for name in (over, DIGAMMA)}
         stated.append((f"{where}, {over}", text, ratio(mean[over], mean[DIGAMMA])))
     return follows(MEANS7, stated)

@@ -29,37 +29,18 @@ from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
 from tilewright.reproduce.searching import Layer, bound_figures, by_seed, network_layers
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, published, reproduction
 from tilewright.workload import UniqueOperator
 
 NETWORKS = ("alexnet", "mnasnet", "resnet50", "mobilenet-v2", "bert-base", "dlrm", "ncf")
 CNNS, LATER = NETWORKS[1:4], NETWORKS[4:]
-PUBLISHED: Mapping[str, tuple[float, ...]] = {
-    "InFlex-0000": (1.00, 1.00, 1.00, 1.00, 1.00, 1.00, 1.00),
-    "InFlex-X-Opt": (1.00, 0.96, 0.92, 0.96, 0.25, 0.14, 0.07),
-    "FullFlex-1000": (0.14, 0.57, 0.07, 0.48, 0.25, 0.99, 0.99),
-    "FullFlex-0100": (1.00, 1.00, 1.00, 1.00, 1.00, 1.00, 1.00),
-    "FullFlex-0010": (1.00, 0.92, 1.00, 0.88, 1.00, 0.25, 0.57),
-    "FullFlex-0001": (1.00, 0.82, 0.91, 0.88, 1.00, 0.58, 0.63),
-    "FullFlex-0011": (1.00, 0.51, 0.60, 0.53, 0.90, 0.10, 0.12),
-    "FullFlex-0101": (1.00, 0.60, 0.65, 0.61, 0.90, 0.16, 0.40),
-    "FullFlex-1001": (0.08, 0.57, 0.07, 0.37, 0.22, 0.32, 0.18),
-    "FullFlex-0110": (1.00, 0.60, 0.65, 0.61, 0.90, 0.16, 0.40),
-    "FullFlex-1010": (0.06, 0.17, 0.07, 0.15, 0.22, 0.04, 0.04),
-    "FullFlex-1100": (0.14, 0.33, 0.07, 0.30, 0.22, 0.66, 0.60),
-    "FullFlex-1110": (0.06, 0.17, 0.09, 0.15, 0.22, 0.04, 0.04),
-    "FullFlex-1011": (0.06, 0.15, 0.09, 0.14, 0.22, 0.04, 0.04),
-    "FullFlex-0111": (1.00, 0.51, 0.60, 0.53, 0.90, 0.10, 0.12),
-    "FullFlex-1101": (0.08, 0.33, 0.12, 0.30, 0.22, 0.16, 0.18),
-    "FullFlex-1111": (0.06, 0.15, 0.07, 0.14, 0.22, 0.04, 0.04),
-    "PartFlex-1111": (0.52, 0.42, 0.20, 0.39, 0.26, 0.07, 0.07),
-}
+PUBLISHED = published("flexion-future", 1)
 def _mean(row: Mapping[str, float], networks: Sequence[str]) -> float:
     return geometric_mean(row[network] for network in networks)
 
 
 Rows = Mapping[str, Mapping[str, float]]
-PAPER: Rows = {name: dict(zip(NETWORKS, row, strict=True)) for name, row in PUBLISHED.items()}
+PAPER: Rows = {name: dict(zip(NETWORKS, row, strict=True)) for (name,), row in PUBLISHED.items()}
 FOUR, AFTER = (*CNNS, "bert-base"), (*CNNS, *LATER)
 AXES = tuple(f"FullFlex-{bits}" for bits in ("1000", "0100", "0010", "0001"))
 TILES, ORDERS, PAIRS, SHAPES = AXES
@@ -236,8 +217,8 @@ def _table(found: Measured) -> Table:
     bounds = found.bounds
     added = {target.name: flexibility_overhead(target.machine) for target in found.targets}
     rows: list[tuple[Value, ...]] = []
-    for name, published in PUBLISHED.items():
-        cells = [value for pair in zip(published, found.rows[name].values(), strict=True) for value in pair]
+    for (name,), printed in PUBLISHED.items():
+        cells = [value for pair in zip(printed, found.rows[name].values(), strict=True) for value in pair]
         share = added[name].area_share * 100 if name in added else None
         rows.append((name, *cells, share))
     for place, label in enumerate(("bound: compute", "bound: compute and data")):

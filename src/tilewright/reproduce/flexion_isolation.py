@@ -26,7 +26,7 @@ from tilewright.reproduce.searching import (
     network_layers,
     play,
 )
-from tilewright.reproduce.study import Cell, Plot, Setting, Table, Value
+from tilewright.reproduce.study import Cell, Plot, Setting, Table, Value, published_cells
 from tilewright.search import Watch, search_flexible
 from tilewright.workload import Operator, convolution, depthwise
 
@@ -69,7 +69,15 @@ class PublishedRow:
     edp: float
     hardware: float | None
     workload: float | None
-    chosen: str = ""
+    chosen: str
+
+
+def printed_rows(axis: str) -> tuple[PublishedRow, ...]:
+    """Return the rows of the paper's table of an axis."""
+    return tuple(PublishedRow(layer, target, float(runtime), float(energy), float(edp),
+                              float(hardware) if hardware else None, float(workload) if workload else None, chosen)
+                 for layer, target, runtime, energy, edp, hardware, workload, chosen
+                 in published_cells(f"flexion-{ALONE[axis][0]}")[1:])
 
 
 @dataclass(frozen=True)
@@ -135,12 +143,12 @@ class Isolation:
     results: Results = field(default_factory=dict)
 
     @classmethod
-    def of(cls, axis: str, targets: tuple[Target, ...], numbers: tuple[int, ...], every: int,  # noqa: PLR0913, PLR0917
-           published: Sequence[tuple[Any, ...]], chosen: Callable[[Nest, Operator], str]) -> "Isolation":
+    def of(cls, axis: str, targets: tuple[Target, ...], numbers: tuple[int, ...], every: int,
+           chosen: Callable[[Nest, Operator], str]) -> "Isolation":
         """Return the study of machines on the layers of these numbers, and on every so manieth of the network."""
         layers, written = shown_layers(*numbers)
         return cls(axis, targets, layers, written, tuple(network_layers("mnasnet", every=every)),
-                   tuple(PublishedRow(*row) for row in published), chosen)
+                   printed_rows(axis), chosen)
 
     @property
     def base(self) -> str:

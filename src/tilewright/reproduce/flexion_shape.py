@@ -25,28 +25,6 @@ from tilewright.reproduce.flexion_isolation import (
 from tilewright.reproduce.study import Findings, Setting, Table, reproduction
 
 SIDE = 32
-PUBLISHED = (
-    ("Layer 15", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
-    ("Layer 15", "PartFlex0001A", 0.67, 1.0, 0.67, 0.004, 0.06, "48x16"),
-    ("Layer 15", "PartFlex0001B", 0.50, 0.97, 0.48, 0.06, 0.25, "24x42"),
-    ("Layer 15", "FullFlex0001", 0.50, 0.97, 0.48, 1.0, 1.0, "24x42"),
-    ("Layer 15", "FullFlex1111", 0.04, 0.95, 0.03, None, None, "72x14"),
-    ("Layer 16", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.03, "32x32"),
-    ("Layer 16", "PartFlex0001A", 0.75, 0.98, 0.74, 0.004, 0.08, "16x64"),
-    ("Layer 16", "PartFlex0001B", 0.63, 0.99, 0.62, 0.06, 0.25, "40x24"),
-    ("Layer 16", "FullFlex0001", 0.63, 0.99, 0.62, 1.0, 1.0, "40x25"),
-    ("Layer 16", "FullFlex1111", 0.04, 0.96, 0.04, None, None, "8x128"),
-    ("Layer 25", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
-    ("Layer 25", "PartFlex0001A", 0.89, 0.99, 0.88, 0.004, 0.05, "16x48"),
-    ("Layer 25", "PartFlex0001B", 0.89, 0.99, 0.88, 0.06, 0.25, "16x48"),
-    ("Layer 25", "FullFlex0001", 0.87, 0.99, 0.86, 1.0, 1.0, "24x42"),
-    ("Layer 25", "FullFlex1111", 0.80, 1.21, 0.97, None, None, "24x42"),
-    (MODEL, "InFlex0001", 1.0, 1.0, 1.0, 0.00, 0.02),
-    (MODEL, "PartFlex0001A", 0.98, 1.0, 0.97, 0.00, 0.04),
-    (MODEL, "PartFlex0001B", 0.96, 0.99, 0.95, 0.06, 0.20),
-    (MODEL, "FullFlex0001", 0.96, 0.99, 0.95, 1.0, 0.98),
-    (MODEL, "FullFlex1111", 0.15, 1.03, 0.15, None, None),
-)
 BLOCKS = {"InFlex0001": (32, 32), "PartFlex0001A": (16, 16), "PartFlex0001B": (4, 4), "FullFlex0001": (1, 1)}
 SIZES = exact("Of 1,024 shapes a machine of 1,024 elements has so many (H-F), and of the sides that a layer can use so "
               "many (W-F)", "0.001 0.004 0.06 1.00; 0.01 0.06 0.25 1.00, 0.03 0.08 0.25 1.00, 0.01 0.05 0.25 1.00",
@@ -81,7 +59,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),
                            A=ShapeFlexibility(blocks=(16, 16)), B=ShapeFlexibility(blocks=(4, 4)))
-    study = Isolation.of("S", targets, (15, 16, 25), setting["every"], PUBLISHED, shape_of).searched(runner, setting)
+    study = Isolation.of("S", targets, (15, 16, 25), setting["every"], shape_of).searched(runner, setting)
     swept = sweep(runner, setting, study, {side * side: _machines(side) for side in setting["sides"]})
     table = study_table(study, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")

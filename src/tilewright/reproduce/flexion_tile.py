@@ -38,24 +38,6 @@ from tilewright.workload import Operator
 THIRDS = TileFlexibility(partitions=(("GLB", (("weights", 1.0), ("inputs", 1.0), ("outputs", 1.0))),))
 BUFFER_BYTES = 4000
 
-PUBLISHED = (
-    ("Layer 1", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0001, "K32 C16 Y3 X3 R3 S3"),
-    ("Layer 1", "PartFlex1000", 0.02, 1.04, 0.02, 0.22, 0.37, "K32 C3 Y1 X16 R3 S1"),
-    ("Layer 1", "FullFlex1000", 0.0035, 1.01, 0.003, 1.0, 0.50, "K32 C3 Y2 X16 R3 S3"),
-    ("Layer 1", "FullFlex1111", 0.0035, 1.01, 0.003, None, None, "K32 C3 Y2 X16 R3 S3"),
-    ("Layer 16", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0002, "K64 C16 Y3 X3 R3 S3"),
-    ("Layer 16", "PartFlex1000", 0.43, 1.01, 0.43, 0.22, 0.54, "K64 C10 Y2 X4 R1 S1"),
-    ("Layer 16", "FullFlex1000", 0.14, 1.01, 0.14, 1.0, 0.69, "K64 C10 Y4 X4 R1 S1"),
-    ("Layer 16", "FullFlex1111", 0.05, 1.0, 0.05, None, None, "K64 C8 Y4 X4 R1 S1"),
-    ("Layer 29", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0007, "K1 C16 Y3 X3 R3 S3"),
-    ("Layer 29", "PartFlex1000", 0.23, 0.55, 0.13, 0.22, 0.58, "K1 C8 Y2 X7 R3 S3"),
-    ("Layer 29", "FullFlex1000", 0.08, 0.55, 0.04, 1.0, 0.74, "K1 C24 Y2 X7 R3 S3"),
-    ("Layer 29", "FullFlex1111", 0.08, 0.55, 0.04, None, None, "K1 C24 Y2 X7 R3 S3"),
-    (MODEL, "InFlex1000", 1.0, 1.0, 1.0, None, 0.0006),
-    (MODEL, "PartFlex1000", 0.38, 1.07, 0.41, 0.22, 0.50),
-    (MODEL, "FullFlex1000", 0.21, 1.05, 0.22, 1.0, 0.65),
-    (MODEL, "FullFlex1111", 0.14, 1.06, 0.15, None, None),
-)
 HARD = exact("A buffer in hard partitions of 1:1:1 holds 0.22 of what a soft one holds (H-F)", "0.22", "A / C")
 FIT = exact("Of a layer's tiles, so many fit soft and hard buffers (W-F of layers 1, 16 and 29)",
             "0.0001 0.37 0.50; 0.0002 0.54 0.69; 0.0007 0.58 0.74", "all nine figures")
@@ -86,7 +68,7 @@ def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
         100_000)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
-    study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of).searched(runner, setting)
+    study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], tile_of).searched(runner, setting)
     swept = sweep(runner, setting, study, {size: machines(size)[1:3] for size in setting["buffers"]})
     table = study_table(study, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
     whole = _worked_off(runner, study)

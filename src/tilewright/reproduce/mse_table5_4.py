@@ -8,23 +8,12 @@ from tilewright.jobs import Runner
 from tilewright.report import finite
 from tilewright.reproduce.claims import Claim, Judgement, gain, judge, kept, part_of
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, published_groups, reproduction
 from tilewright.search import PAPER
 
 TESTED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 STATIC = (1.0, 0.5, 0.1)
-PUBLISHED: Mapping[str, tuple[tuple[float, ...], ...]] = {
-    "conv3": (
-        (2.40e13, 1.75e13, 1.23e13, 8.26e12, 5.21e12, 3.02e12, 1.55e12, 6.59e11, 1.98e11, 4.78e10, 1.28e10),
-        (2.39e13, 1.94e13, 1.54e13, 1.18e13, 8.69e12, 6.06e12, 3.90e12, 2.21e12, 1.00e12, 2.65e11, 7.34e10),
-        (2.41e13, 1.76e13, 1.24e13, 8.30e12, 5.24e12, 3.02e12, 1.56e12, 6.63e11, 1.99e11, 4.81e10, 1.29e10),
-        (2.46e13, 1.79e13, 1.26e13, 8.46e12, 5.34e12, 3.10e12, 1.59e12, 6.77e11, 2.04e11, 4.78e10, 2.67e10)),
-    "inception": (
-        (7.77e15, 5.67e15, 3.99e15, 2.67e15, 1.69e15, 9.78e14, 5.02e14, 2.13e14, 6.39e13, 1.55e13, 4.12e12),
-        (7.77e15, 6.33e15, 5.00e15, 3.84e15, 2.82e15, 1.97e15, 1.26e15, 7.16e14, 3.22e14, 8.37e13, 2.25e13),
-        (7.93e15, 5.79e15, 4.08e15, 2.74e15, 1.73e15, 9.78e14, 5.21e14, 2.23e14, 8.64e13, 4.49e13, 2.53e13),
-        (7.83e15, 5.71e15, 4.02e15, 2.69e15, 1.70e15, 9.83e14, 5.05e14, 2.14e14, 6.38e13, 1.53e13, 3.98e12)),
-}
+PUBLISHED = published_groups("mse-table5.4")
 """By layer: sparsity-aware, static 1.0, 0.5 and 0.1, each at the densities of `TESTED`."""
 
 READINGS = {"operands": ("inputs", "weights"), "inputs": ("inputs",)}

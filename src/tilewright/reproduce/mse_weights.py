@@ -8,26 +8,15 @@ from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, cases, exact, gain, judge, lower
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import Findings, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, Value, published_groups, reproduction
 
 SOURCE = ("Kao, dissertation, Georgia Tech 2022, table {} (Kao et al., Demystifying map space exploration, IISWC "
           "2022)")
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 Published = Mapping[str, Sequence[Sequence[float]]]
 """By layer, density tested (rows), and what was searched for (columns), in cycles x uJ."""
-CONVOLUTIONS: Published = {
-    "conv3": ((3.7e10, 3.9e10, 5.8e10, 1.6e12), (1.0e10, 4.9e9, 9.1e9, 3.9e11), (8.0e8, 6.6e7, 6.4e7, 8.3e8),
-              (5.0e7, 3.1e4, 4.8e4, 1.6e4)),
-    "conv4": ((3.1e10, 3.6e10, 1.0e11, 4.3e11), (8.3e9, 4.9e9, 1.4e10, 9.6e10), (5.5e8, 9.1e7, 2.3e7, 3.7e8),
-              (3.0e7, 7.0e5, 6.4e3, 5.4e3)),
-    "inception": ((1.1e13, 1.3e13, 1.5e13, 5.9e14), (3.4e12, 2.0e12, 2.3e12, 1.5e14), (3.5e11, 1.3e10, 5.1e9, 4.0e10),
-                  (3.3e9, 9.4e6, 3.3e6, 6.2e5)),
-}
-PRODUCTS: Published = {
-    "kqv": ((7.6e11, 9.8e11), (1.1e11, 1.4e11), (9.0e8, 1.6e5), (1.9e5, 1.6e5)),
-    "attn": ((1.9e11, 2.5e11), (2.8e10, 3.6e10), (3.4e8, 3.6e8), (2.0e5, 8.0e4)),
-    "fc": ((7.8e14, 9.1e14), (1.5e14, 1.5e14), (1.4e12, 1.1e8), (1.8e8, 1.1e8)),
-}
+CONVOLUTIONS = published_groups("mse-table5.2")
+PRODUCTS = published_groups("mse-table5.3")
 
 OWN = cases("The mapping optimised for a density is the best at that density", "12 of 12 rows",
             "the share of rows and other mappings whose EDP is not lower there")

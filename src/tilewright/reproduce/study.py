@@ -1,7 +1,9 @@
 """What a reproduction is: a paper's claims, the two settings to measure them at, and the code that does."""
 
+import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 from tilewright.base import Plot as Plot
@@ -47,6 +49,27 @@ class Setting:
 
 
 Run = Callable[[Setting, Runner], Findings]
+Figures = tuple[float, ...]
+
+
+def published_cells(name: str) -> list[list[str]]:
+    """Return the lines of a published table, its head first, as they stand in ``data/<name>.csv``."""
+    with (files(__package__) / "data" / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def published(name: str, labels: int = 2) -> dict[tuple[str, ...], Figures]:
+    """Return the figures of a published table by the ``labels`` that its rows begin with; NaN where none is printed."""
+    return {tuple(row[:labels]): tuple(float(each or "nan") for each in row[labels:])
+            for row in published_cells(name)[1:]}
+
+
+def published_groups(name: str) -> dict[str, tuple[Figures, ...]]:
+    """Return the rows of a published table that has two labels, by the first."""
+    found: dict[str, tuple[Figures, ...]] = {}
+    for (group, _), row in published(name).items():
+        found[group] = (*found.get(group, ()), row)
+    return found
 
 
 @dataclass(frozen=True)

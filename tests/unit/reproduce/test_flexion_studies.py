@@ -26,8 +26,8 @@ def test_folds_of_layer_15_by_hand():
 
 def test_the_figure_of_the_future_has_all_classes_and_contradicts_itself():
     assert len(FUTURE) == 18
-    assert FUTURE["FullFlex-0101"] == FUTURE["FullFlex-0110"]
-    assert FUTURE["FullFlex-1101"][2] > FUTURE["FullFlex-1001"][2]
+    assert FUTURE["FullFlex-0101",] == FUTURE["FullFlex-0110",]
+    assert FUTURE["FullFlex-1101",][2] > FUTURE["FullFlex-1001",][2]
     flexibility = partial(preset("flexion").flexibility)
     assert flexibility.name == "PartFlex-1111"
     assert len(flexibility.order.choices) == 4
