@@ -39,7 +39,7 @@ class FieldsDocument:
         tree = read_yaml(text, label, "lines")
         if not isinstance(tree, CommentedMap):
             raise InputError(f"{label}:1 {root}", "must be a mapping of fields",
-                             "nothing" if tree is None else type(tree).__name__, f"Start with {start}")
+                             "nothing" if tree is None else type(_plain(tree)).__name__, f"Start with {start}")
         self.tree = tree
 
     @classmethod

@@ -107,7 +107,7 @@ WRONG = {
     "missing": ((), None,
         "none.yaml: must be an existing file"),
     "line": ((), "loops:\n  PEs.X: [Z]\n",
-        "mine.yaml:2: loops.PEs.X[0]: must be a dimension of matmul; Got 'Z'"),
+        "mine.yaml:2 space.loops.PEs.X[0]: must be a dimension of matmul; Got 'Z'"),
     "tiling beside": (("--tiling", "perfect"), "tiling: ruby\n",
         "tiling: must be ruby, as in mine.yaml:1; Got 'perfect'; Leave one of them out."),
     "dataflow beside": (("--dataflow", "nvdla"), "loops: {}\ndataflow: eyeriss\n",
@@ -115,14 +115,14 @@ WRONG = {
     "dataflow": (("--dataflow", "row"), "{}\n",
         "dataflow: must be a known dataflow; Got 'row'"),
     "empty": (("--tiling", "perfect"), "factors:\n  PEs.X: {M: 3}\n",
-        "mine.yaml:2: factors.PEs.X.M: must leave a mapping of matmul on small: 3 conflicts with tiling = perfect, M "
-        "is 16; Loosen one of them."),
+        "mine.yaml:2 space.factors.PEs.X.M: must leave a mapping of matmul on small: 3 conflicts with tiling = perfect,"
+        " M is 16; Loosen one of them."),
     "too many lanes": ((), "factors:\n  PEs.X: {M: 2,\n    K: 4}\n",
-        "mine.yaml:2: factors.PEs.X.M: must leave a mapping of matmul on small: 2 conflicts with factors.PEs.X.K = 4 "
-        "(mine.yaml:3) and the 4 places of PEs.X, M is 16, K is 8; Loosen one of them."),
+        "mine.yaml:2 space.factors.PEs.X.M: must leave a mapping of matmul on small: 2 conflicts with factors.PEs.X.K ="
+        " 4 (mine.yaml:3) and the 4 places of PEs.X, M is 16, K is 8; Loosen one of them."),
     "tile": ((), "tiles:\n  Buffer: {M: 16, N: 16}\n",
-        "mine.yaml:2: tiles.Buffer.M: must leave a mapping of matmul on small: 16 conflicts with tiles.Buffer.N = 16 "
-        "(mine.yaml:2) and the 256 bytes of Buffer"),
+        "mine.yaml:2 space.tiles.Buffer.M: must leave a mapping of matmul on small: 16 conflicts with tiles.Buffer.N = "
+        "16 (mine.yaml:2) and the 256 bytes of Buffer"),
     "no yaml": ((), "loops: [\n",
         "mine.yaml:2: must be YAML; The parser says: expected the node content"),
     "star": ((), "orders:\n  Buffer: [M, *]\n",
@@ -130,39 +130,40 @@ WRONG = {
     "twice": ((), "loops: {}\nloops: {}\n",
         'mine.yaml:2: must be YAML; The parser says: found duplicate key "loops"'),
     "field": ((), "factor: {}\n",
-        "mine.yaml:1: factor: is not a known field; Did you mean factors?"),
+        "mine.yaml:1 space.factor: is not a known field; Did you mean factors?"),
     "tiling": ((), "tiling: rubys\n",
-        "mine.yaml:1: tiling: must be a known tiling; Got 'rubys'; Did you mean ruby-s?"),
+        "mine.yaml:1 space.tiling: must be a known tiling; Got 'rubys'; Did you mean ruby-s?"),
     "place": ((), "loops:\n  Bufer: [M]\n",
-        "mine.yaml:2: loops.Bufer: must be a memory or a side of an array of small; Got 'Bufer'; Did you mean Buffer?"),
+        "mine.yaml:2 space.loops.Bufer: must be a memory or a side of an array of small; Got 'Bufer'; Did you "
+        "mean Buffer?"),
     "side": ((), "loops: {PEs: [M]}\n",
-        "mine.yaml:1: loops.PEs: must be a memory or a side of an array of small; Got 'PEs'; Say which side: PEs.X or"
-        " PEs.Y."),
+        "mine.yaml:1 space.loops.PEs: must be a memory or a side of an array of small; Got 'PEs'; Say which side: PEs.X"
+        " or PEs.Y."),
     "order": ((), "orders:\n  Buffer: [M, N]\n",
-        "mine.yaml:2: orders.Buffer[0]: must name every dimension, or * for the others; Got ['M', 'N']; Add B, K, "
+        "mine.yaml:2 space.orders.Buffer[0]: must name every dimension, or * for the others; Got ['M', 'N']; Add B, K, "
         'or "*" in their place.'),
     "tensor": ((), "keeps:\n  Buffer: [Z]\n",
-        "mine.yaml:2: keeps.Buffer[0]: must be a tensor of matmul, or a role"),
+        "mine.yaml:2 space.keeps.Buffer[0]: must be a tensor of matmul, or a role"),
     "number": ((), "factors:\n  PEs.X: {M: four}\n",
-        "mine.yaml:2: factors.PEs.X.M: must be a whole number of at least 1"),
+        "mine.yaml:2 space.factors.PEs.X.M: must be a whole number of at least 1"),
     "negative": ((), "tiles:\n  Buffer: {M: {least: -3}}\n",
-        "mine.yaml:2: tiles.Buffer.M.least: must be a whole number of at least 1; Got -3."),
+        "mine.yaml:2 space.tiles.Buffer.M.least: must be a whole number of at least 1; Got -3."),
     "turned round": ((), "tiles:\n  Buffer: {M: {least: 8, most: 2}}\n",
-        "mine.yaml:2: tiles.Buffer.M: must have a least that is not above its most."),
+        "mine.yaml:2 space.tiles.Buffer.M: must have a least that is not above its most."),
     "too large": ((), "factors:\n  DRAM: {K: 9}\n",
-        "mine.yaml:2: factors.DRAM.K: must be at most 8, the size of K"),
+        "mine.yaml:2 space.factors.DRAM.K: must be at most 8, the size of K"),
     "too wide": ((), "factors:\n  PEs.Y: {K: 3}\n",
-        "mine.yaml:2: factors.PEs.Y.K: must be at most 2, what the array has there; Got '3'."),
+        "mine.yaml:2 space.factors.PEs.Y.K: must be at most 2, what the array has there; Got '3'."),
     "nowhere": ((), "loops:\n  DRAM: [M]\n  Buffer: [N]\n",
-        "mine.yaml:2: loops.DRAM: must leave a mapping of matmul on small: M conflicts with loops.Buffer = N "
+        "mine.yaml:2 space.loops.DRAM: must leave a mapping of matmul on small: M conflicts with loops.Buffer = N "
         "(mine.yaml:3); Loosen one of them."),
     "idle": ((), "utilization: {PEs: 1}\nloops: {PEs.X: [B],\n  PEs.Y: [B]}\n",
-        "mine.yaml:1: utilization.PEs: must leave a mapping of matmul on small: 1 conflicts with loops.PEs.X = B "
+        "mine.yaml:1 space.utilization.PEs: must leave a mapping of matmul on small: 1 conflicts with loops.PEs.X = B "
         "(mine.yaml:2)"),
     "preset": ((), "dataflow: output-stationary\nloops: {Buffer: [M]}\norders:\n  Buffer: [K, M, N, B]\n",
-        "mine.yaml:4: orders.Buffer: must go with the dataflow output-stationary of matmul"),
+        "mine.yaml:4 space.orders.Buffer: must go with the dataflow output-stationary of matmul"),
     "utilization": ((), "utilization: {PEs: 2}\n",
-        "mine.yaml:1: utilization.PEs: must be a share above 0 and at most 1; Got 2."),
+        "mine.yaml:1 space.utilization.PEs: must be a share above 0 and at most 1; Got 2."),
 }
 
 
@@ -182,4 +183,4 @@ def test_a_conflict_names_the_layer_of_a_network(tilewright, tmp_path):
     (tmp_path / "k.yaml").write_text("factors: {PEs.X: {C: 4}}\n")
     found = tilewright("map", "resnet18", "-a", "eyeriss", "-b", "100", "--constraints", "k.yaml")
     assert found.code == 2
-    assert "k.yaml:1: factors.PEs.X.C: must be at most 3, the size of C (conv1); Got '4'" in found.err
+    assert "k.yaml:1 space.factors.PEs.X.C: must be at most 3, the size of C (conv1); Got '4'" in found.err

@@ -122,7 +122,7 @@ def conflict_error(found: tuple[Atom, ...], operator: Operator, machine: str,
     sizes = "".join(f", {name} is {operator.sizes[name]}" for name in named)
     field = f"space.{first.path}" if first.given else f"{machine}.{first.path}"
     if lines[first]:
-        field = f"{lines[first]}: {first.path}"
+        field = f"{lines[first]} {field}"
     mend = "Loosen one of them" if told else ""
     return InputError(field, f"must leave a mapping of {operator.name} on {machine}: {clash}{sizes}", mend=mend)
 

@@ -24,16 +24,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml, yaml_flow, yaml_text
+from tilewright.base import FieldsDocument, InputError, Location, line_of, read_text, yaml_flow, yaml_text
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import loop_places, slot_axes
 from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.spaces.rules.presets import dataflow_constraints
 from tilewright.mapping.spaces.rules.tilings import Tiling
-from tilewright.mapping.spaces.schema import SpaceFields, explained
+from tilewright.mapping.spaces.schema import SpaceFields
 from tilewright.mapping.spaces.space import MapSpace
 from tilewright.workload import Operator, Tensor
 
@@ -113,21 +112,20 @@ def read_space(source: str | Path) -> "SpaceFile":
 class SpaceFile:
     """A file of a map space: its checked fields, and the line of each."""
 
-    name: str
     text: str
     fields: SpaceFields
-    tree: Any
+    document: FieldsDocument
 
     @classmethod
     def parse(cls, name: str, text: str) -> "SpaceFile":
         """Return the file called ``name`` with this text; what is wrong in itself is an `InputError`."""
-        tree = _parsed(name, text)
-        try:
-            fields = SpaceFields.model_validate(_plain(tree))
-        except ValidationError as errors:
-            where, rule, given, mend = explained(errors)
-            raise InputError(f"{name}:{line_of(tree, where)}: {_path(where)}", rule, given, mend) from None
-        return cls(name, text, fields, tree)
+        document = FieldsDocument(name, text, "space", "tiling: ruby-s")
+        return cls(text, document.validated(SpaceFields, document.plain()), document)
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return self.document.label
 
     @property
     def tiling(self) -> Tiling | None:
@@ -140,7 +138,8 @@ class SpaceFile:
         The line of what a dataflow asks for is that where the file names it.
         """
         kind, _, rest = path.partition(".")
-        section = self.tree.get(kind)
+        tree = self.document.tree
+        section = tree.get(kind)
         found: Location | None = (kind,) if section is not None else None
         if isinstance(section, Mapping):
             places = [place for place in section if f"{rest}.".startswith(f"{place}.")]
@@ -149,9 +148,9 @@ class SpaceFile:
                 inner = rest[len(place) + 1:]
                 if not inner or inner in section[place]:
                     found = (kind, place, inner)
-        if found is None and "dataflow" in self.tree:
+        if found is None and "dataflow" in tree:
             found = ("dataflow",)
-        return None if found is None else f"{self.name}:{line_of(self.tree, found)}"
+        return None if found is None else f"{self.name}:{line_of(tree, found)}"
 
     def constraints(self, operator: Operator, accelerator: Accelerator,
                     elsewhere: frozenset[str] = frozenset()) -> Constraints:
@@ -189,35 +188,11 @@ class SpaceFile:
         path = error.field.removeprefix("space.")
         given = list(error.given) if isinstance(error.given, tuple) else error.given
         line = self.where(path)
-        return InputError(f"{line}: {path}" if line else error.field, rule, given, error.mend)
+        return InputError(f"{line} {error.field}" if line else error.field, rule, given, error.mend)
 
     def refuse_empty(self, space: MapSpace) -> None:
         """Raise if the space has no mapping, with the smallest set of entries that conflict."""
         space.refuse_empty(self.where)
-
-
-def _parsed(name: str, text: str) -> CommentedMap:
-    tree = read_yaml(text, name, "lines")
-    if not isinstance(tree, CommentedMap):
-        given = "nothing" if tree is None else "a list" if isinstance(tree, list) else str(tree)
-        raise InputError(f"{name}:1", "must be fields and values", given, "For example tiling: ruby-s")
-    return tree
-
-
-def _plain(node: Any) -> Any:
-    """Return the tree without ruamel's types; keys become text."""
-    if isinstance(node, CommentedMap):
-        return {str(key): _plain(value) for key, value in node.items()}
-    if isinstance(node, CommentedSeq):
-        return [_plain(value) for value in node]
-    for kind in (bool, int, float, str):
-        if isinstance(node, kind):
-            return kind(node)
-    return node
-
-
-def _path(where: Location) -> str:
-    return path_text(where).removeprefix(".") or "the file"
 
 
 @dataclass(frozen=True)
@@ -326,4 +301,4 @@ class _Reader:
                         if self.named((kind, place, dim), dim)} for place, limits in section.items()}
 
     def error(self, where: Location, rule: str, given: object = None, mend: str = "") -> InputError:
-        return InputError(f"{self.file.name}:{line_of(self.file.tree, where)}: {_path(where)}", rule, given, mend)
+        return self.file.document.fail(where, rule, given, mend)

@@ -1,13 +1,11 @@
-"""What a space file may say: pydantic models of its fields, and their errors in our words."""
+"""What a space file may say: pydantic models of its fields."""
 
-import re
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from tilewright.base import Location
 from tilewright.mapping.dataflows import DATAFLOWS
 from tilewright.mapping.spaces.rules.constraints import ANY
 from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
@@ -125,22 +123,3 @@ class SpaceFields(_Fields):
     """By memory: the extent of the tile that it holds; a number fixes it."""
     utilization: dict[Name, Annotated[float, BeforeValidator(_share)]] = Field(default_factory=dict)
     """By array: the least share of its instances in use."""
-
-
-_RULES = {"dict_type": "must be fields and values", "list_type": "must be a list", "string_type": "must be a name",
-          "string_too_short": "must be a name", "model_type": "must be fields and values"}
-
-
-def explained(errors: ValidationError) -> tuple[Location, str, object, str]:
-    """Return place, rule, given and mend of the first error, a misspelt field before all others."""
-    found = errors.errors(include_url=False)
-    error = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
-    where, given = error["loc"], error["input"]
-    shown = given if isinstance(given, str | int | float) else "nothing" if given is None else None
-    if error["type"] == "extra_forbidden":
-        known = ["least", "most"] if len(where) > 1 else list(SpaceFields.model_fields)
-        return where, "is not a known field", None, _near(where[-1], known)
-    context = error.get("ctx") or {}
-    rule = context.get("rule") or _RULES.get(error["type"]) or re.sub(
-        r"^(Input|Value) should ", "must ", error["msg"])
-    return where, rule, shown, context.get("mend", "")
