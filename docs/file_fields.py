@@ -15,7 +15,7 @@ from tilewright.hardware.design_files import DesignFields
 from tilewright.hardware.flexibility_files import FlexibilityFields
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.sparsity_files import SparsityFields
-from tilewright.mapping.files import FILE_FIELDS, LEVEL_FIELDS, LOOP_FIELDS
+from tilewright.mapping.files import MappingFields
 from tilewright.mapping.fused_files import FusedFileFields
 from tilewright.mapping.spaces.schema import SpaceFields
 from tilewright.scheduling.system_files import SystemFields
@@ -26,6 +26,7 @@ HEAD = ("| field | what | otherwise | meaning |", "|---|---|---|---|")
 SECTIONS: dict[str, tuple[type[BaseModel], ...]] = {
     "Machines": (AcceleratorFields, MemoryFields, FanoutFields, TechnologyFields, FlexibilityFields, SparsityFields,
                  DesignFields),
+    "Mappings": (MappingFields,),
     "Constraints and map spaces": (SpaceFields,),
     "Systems": (SystemFields,),
     "Fused groups": (FusedFileFields,),
@@ -148,9 +149,7 @@ def files_page() -> str:
                 if name not in shown:
                     shown.add(name)
                     lines += model_lines(inner)
-    lines += ["## Mappings", "", *plain_lines("A mapping file", FILE_FIELDS), *plain_lines("A level", LEVEL_FIELDS),
-              *plain_lines("A loop, in its long form", LOOP_FIELDS),
-              "## Layer tables", "", *plain_lines("A layer table", TABLE_FIELDS),
+    lines += ["## Layer tables", "", *plain_lines("A layer table", TABLE_FIELDS),
               "Every layer also takes `input`, the name of the layer that it reads in place of the one before it.", ""]
     for name, record in LAYERS.items():
         lines += layer_lines(name, record)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tilewright.base.extras import EXTRAS as EXTRAS
     from tilewright.base.extras import has_extra as has_extra
     from tilewright.base.extras import require_extra as require_extra
+    from tilewright.base.fields import Fields as Fields
     from tilewright.base.fields import FieldsDocument as FieldsDocument
     from tilewright.base.files import csv_text as csv_text
     from tilewright.base.files import replace_file as replace_file

@@ -71,7 +71,7 @@ def composed(text: str, label: str, kind: str, limits: tuple[int, int]) -> Any:
     yaml = YAML(typ="rt" if kind in ("lines", "last") else "safe", pure=True)
     yaml.Composer = partial(_BoundedComposer, limits, kind == "last")  # type: ignore[assignment]
     try:
-        return yaml.compose(text) if kind == "nodes" else yaml.load(text)
+        return yaml.load(text)
     except _Endless as error:
         raise InputError(label, str(error), None, "Split the file, or write less of it with aliases") from None
     except MarkedYAMLError as error:

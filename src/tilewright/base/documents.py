@@ -51,8 +51,8 @@ def _bytes(path: str | Path, most_bytes: int) -> bytes:
     return found
 
 
-def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "last", "nodes"] = "plain") -> Any:
-    """Return what one YAML document says: in plain collections, in ruamel's, which know their lines, or as nodes.
+def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "last"] = "plain") -> Any:
+    """Return what one YAML document says: in plain collections or in ruamel's, which know their lines.
 
     With ``last`` it is as with ``lines``, and the last entry of a key that stands several times counts.
 

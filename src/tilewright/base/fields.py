@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base.documents import read_text, read_yaml
@@ -14,6 +14,12 @@ from tilewright.base.located import Location, line_of, path_text
 
 Model = TypeVar("Model", bound=BaseModel)
 _RANK = {"extra_forbidden": 0, "missing": 2}  # a misspelt field is told before the field that it leaves missing
+
+
+class Fields(BaseModel):
+    """Strict fields: no unknown names, no silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class FieldsDocument:
@@ -93,6 +99,8 @@ def _explain(model: type[BaseModel], error: dict[str, Any]) -> tuple[str, object
         return _unknown_field(model, error["loc"])
     if kind == "missing":
         return "is required", None, f"Add {error['loc'][-1]}"
+    if kind == "model_type":
+        return "must be a mapping of fields", None if isinstance(given, list) else given, ""
     context = error.get("ctx") or {}
     rule = context.get("rule") or re.sub(r"^(Input|List|String|Dictionary|Value) should ", "must ", error["msg"])
     shown = "null" if given is None else None if isinstance(given, dict | list) else given

@@ -3,9 +3,10 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from tilewright.base import Fields
 from tilewright.hardware.levels import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES, Along, Merging, merging_rule
 
 _UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
@@ -64,12 +65,6 @@ def _merging(value: Any) -> Any:
 
 
 Merges = Annotated[Along | dict[Name, Along], BeforeValidator(_merging)]
-
-
-class Fields(BaseModel):
-    """Strict fields: no unknown names, no silent conversions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class BandwidthFields(Fields):

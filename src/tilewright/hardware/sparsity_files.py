@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from tilewright.hardware.schema import Count, Fields, Name, wrong
+from tilewright.base import Fields
+from tilewright.hardware.schema import Count, Name, wrong
 from tilewright.hardware.sparsity import (
     FORMATS,
     Action,

@@ -18,33 +18,67 @@ The number is the step: the extent of the tile just inside the loop, so that the
 The long form of a loop is ``{dimension: K, step: 1, axis: X}``, with ``count`` in place of ``step`` where handier.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic_core import PydanticCustomError
 
-from tilewright.base import InputError, read_text, read_yaml
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.base import Fields, FieldsDocument, Location
+from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping, SpatialAxis
 from tilewright.workload import Operator
 
-Scalar = Literal["text", "integer"]
-FILE_FIELDS = {
-    "operator": "For people.", "accelerator": "For people.",
-    "dimensions": "Sizes of dimensions, which must then agree with the operator.",
-    "levels": "Levels, outermost first; those left out have no loops and keep all that they can."}
-"""What a mapping file may say, and what it means."""
-LEVEL_FIELDS = {
-    "level": "The name of the level.",
-    "keeps": "At a memory: tensors that stay here, by name; all that can where left out.",
-    "loops": "Loops, outer to inner: ``K: 16`` (dimension and step), at an array ``K@X: 1``, or the long form."}
-"""What each level may say."""
-LOOP_FIELDS = {
-    "dimension": "The dimension.", "step": "The extent of the tile just inside the loop.",
-    "count": "In place of ``step``: how often the loop runs.", "axis": "At an array: its side, ``X`` or ``Y``."}
-"""What the long form of a loop may say."""
+
+class LoopFields(Fields):
+    """A loop, in its long form."""
+
+    dimension: str
+    """The dimension."""
+    step: PositiveInt | None = None
+    """The extent of the tile just inside the loop."""
+    count: PositiveInt | None = None
+    """In place of ``step``, of one operator alone: how often the loop runs."""
+    axis: SpatialAxis | None = None
+    """At an array: its side."""
+
+
+def _long_form(given: Any) -> Any:
+    """Return the fields of a loop in its short form, ``K@X: 1``."""
+    if not isinstance(given, dict) or "dimension" in given:
+        return given
+    if len(given) != 1:
+        raise PydanticCustomError("rule", "{rule}", {"rule": "must be one dimension and its step, as in K: 16"})
+    (name, step), = given.items()
+    dimension, at, axis = str(name).partition("@")
+    return {"dimension": dimension, "step": step, "axis": axis if at else None}
+
+
+class MappingLevelFields(Fields):
+    """Loops at one level, of an operator or of a node of a fused group."""
+
+    level: str
+    """The name of the level."""
+    keeps: list[str] | None = None
+    """Of an operator, at a memory: tensors that stay here, by name; all that can where left out."""
+    loops: list[Annotated[LoopFields, BeforeValidator(_long_form)]] = Field(default_factory=list)
+    """Loops, outer to inner: ``K: 16`` (dimension and step), at an array ``K@X: 1``, or the long form."""
+
+
+class MappingFields(Fields):
+    """A mapping file."""
+
+    operator: str | None = None
+    """For people."""
+    accelerator: str | None = None
+    """For people."""
+    dimensions: dict[str, PositiveInt] = Field(default_factory=dict)
+    """Sizes of dimensions, which must then agree with the operator."""
+    levels: list[MappingLevelFields]
+    """Levels, outermost first; those left out have no loops and keep all that they can."""
 
 
 def dump_mapping(mapping: Mapping, operator: Operator, accelerator: Accelerator | None = None) -> str:
@@ -87,174 +121,87 @@ def load_mapping(source: str | Path, operator: Operator, accelerator: Accelerato
     Raises an `InputError` with file and line: broken YAML, unknown or repeated fields, levels, dimensions or tensors,
     levels out of order, numbers that are none, counts that no step gives, dimensions of another operator.
     """
-    name, text = _read(source)
-    reader = _Reader(name, operator, accelerator)
-    return reader.mapping(read_yaml(text, name, "nodes"))
-
-
-def _read(source: str | Path) -> tuple[str, str]:
-    if isinstance(source, str) and ("\n" in source or not source.endswith((".yaml", ".yml"))):
-        return "mapping", source
-    return str(source), read_text(source)
+    document = FieldsDocument.of(source, "mapping", "levels:")
+    given = document.validated(MappingFields, document.plain())
+    reader, extents = LevelReader(document, accelerator, operator), dict(operator.sizes)
+    for name, size in given.dimensions.items():
+        where = "dimensions", name
+        reader.check(where, f"a dimension of {operator.name}", name, extents)
+        if size != extents[name]:
+            raise document.fail(where, f"must be {extents[name]}, as in {operator.name}", size,
+                                "Take the line out to use the mapping for another operator")
+    found: dict[str, LevelLoops] = {}
+    order = [level.name for level in accelerator.levels]
+    for at, entry in enumerate(given.levels):
+        read = reader.level(entry, ("levels", at), extents)
+        if read.level in found:
+            raise document.fail(("levels", at, "level"), "must not be given twice", read.level)
+        if found and order.index(read.level) < order.index(last := [*found][-1]):
+            raise document.fail(("levels", at, "level"), f"must stand before {last}, outermost first", read.level)
+        found[read.level] = read
+    return Mapping(tuple(found.get(name, LevelLoops(name)) for name in order))
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """Reads the nodes of one file."""
+class LevelReader:
+    """Makes loops at levels of their fields; errors point into the document."""
 
-    name: str
-    operator: Operator
+    document: FieldsDocument
     accelerator: Accelerator
+    operator: Operator | None = None
+    """Whose dimensions and tensors they are, where that is known."""
 
-    def mapping(self, root: Node | None) -> Mapping:
-        if root is None:
-            raise InputError(self.name, "must have the field levels", "an empty file")
-        fields = self.fields(root, "", tuple(FILE_FIELDS))
-        for key in ("operator", "accelerator"):
-            if key in fields:
-                self.scalar(fields[key], key, "text")
-        if "dimensions" in fields:
-            self.dimensions(fields["dimensions"])
-        if "levels" not in fields:
-            raise self.error(root, "levels", "must be given")
-        names = [level.name for level in self.accelerator.levels]
-        found: dict[str, LevelLoops] = {}
-        extents = dict(self.operator.sizes)
-        for index, node in enumerate(self.items(fields["levels"], "levels")):
-            entry = self.level(node, f"levels[{index}]", list(found), extents)
-            found[entry.level] = entry
-        return Mapping(tuple(found.get(name, LevelLoops(name)) for name in names))
+    def level(self, given: MappingLevelFields, where: Location, extents: dict[str, int] | None = None) -> LevelLoops:
+        """Return the loops at a level; ``extents`` are those of the tile outside, and are brought down by the loops."""
+        self.check((*where, "level"), f"a level of {self.accelerator.name}", given.level,
+                   [level.name for level in self.accelerator.levels])
+        array = isinstance(self.accelerator.level(given.level), Fanout)
+        if array and given.keeps is not None:
+            raise self.document.fail((*where, "keeps"), "must not be given at a fan-out, which keeps nothing",
+                                     mend="Take it out")
+        if self.operator is not None:
+            for at, name in enumerate(given.keeps or ()):
+                self.check((*where, "keeps", at), f"a tensor of {self.operator.name}", name,
+                           [tensor.name for tensor in self.operator.tensors])
+        loops = tuple(self.loop(loop, (*where, "loops", at), given.level, array, extents)
+                      for at, loop in enumerate(given.loops))
+        return LevelLoops(given.level, loops, None if given.keeps is None else tuple(given.keeps))
 
-    def dimensions(self, node: Node) -> None:
-        sizes = self.operator.sizes
-        for key, value in self.fields(node, "dimensions", tuple(sizes)).items():
-            given = self.integer(value, f"dimensions.{key}")
-            if given != sizes[key]:
-                raise self.error(value, f"dimensions.{key}", f"must be {sizes[key]}, as in {self.operator.name}", given,
-                                 "Take the line out to use the mapping for another operator")
+    def loop(self, given: LoopFields, where: Location, level: str, array: bool, extents: dict[str, int] | None) -> Loop:
+        """Return a loop, with the step that its count stands for."""
+        if extents is not None and self.operator is not None:
+            self.check(where, f"a dimension of {self.operator.name}", given.dimension, extents)
+        if not array and given.axis is not None:
+            raise self.document.fail(where, f"must have no axis at {level}, a memory", given.axis, "Take the axis out")
+        if array and given.axis is None:
+            raise self.document.fail(where, f"must say the side of the array at {level}, a fan-out", "no axis",
+                                     "Write K@X: 1 or K@Y: 1")
+        if (given.step is None) == (given.count is None):
+            raise self.document.fail(where, "must have either a step or a count")
+        extent = (extents or {}).get(given.dimension)
+        step = given.step if given.count is None else self.counted(given.count, (*where, "count"), extent)
+        assert step is not None
+        if extents is not None and extent is not None:
+            extents[given.dimension] = min(extent, step)
+        return Loop(given.dimension, step, given.axis)
 
-    def level(self, node: Node, path: str, before: list[str], extents: dict[str, int]) -> LevelLoops:
-        fields = self.fields(node, path, tuple(LEVEL_FIELDS))
-        if "level" not in fields:
-            raise self.error(node, f"{path}.level", "must name a level of the accelerator")
-        names = [level.name for level in self.accelerator.levels]
-        name = self.known(fields["level"], f"{path}.level", f"a level of {self.accelerator.name}", names)
-        if name in before:
-            raise self.error(fields["level"], f"{path}.level", "must not be given twice", name)
-        if before and names.index(name) < names.index(before[-1]):
-            raise self.error(fields["level"], f"{path}.level", f"must stand before {before[-1]}, outermost first", name)
-        level = self.accelerator.level(name)
-        keeps = self.keeps(fields["keeps"], f"{path}.keeps", level) if "keeps" in fields else None
-        loops = [self.loop(item, f"{path}.loops[{i}]", level, extents)
-                 for i, item in enumerate(self.items(fields["loops"], f"{path}.loops"))] if "loops" in fields else []
-        return LevelLoops(name, tuple(loops), keeps)
+    def counted(self, count: int, where: Location, extent: int | None) -> int:
+        """Return the step that makes a loop over ``extent`` run ``count`` times."""
+        if extent is None:
+            raise self.document.fail(where, "must be a step, for loops that operators share", count)
+        step = -(-extent // count)
+        if -(-extent // step) != count:
+            fewer, more = -(-extent // step), -(-extent // max(step - 1, 1))
+            runs = f"{fewer} or {more} times" if step > 1 else f"{extent} times at most"
+            raise self.document.fail(where, f"must be one that some step gives: an extent of {extent} runs {runs}",
+                                     count)
+        return step
 
-    def keeps(self, node: Node, path: str, level: Memory | Fanout) -> tuple[str, ...]:
-        if isinstance(level, Fanout):
-            raise self.error(node, path, "must not be given at a fan-out, which keeps nothing", mend="Take it out")
-        names = [tensor.name for tensor in self.operator.tensors]
-        return tuple(self.known(item, f"{path}[{i}]", f"a tensor of {self.operator.name}", names)
-                     for i, item in enumerate(self.items(node, path)))
-
-    def loop(self, node: Node, path: str, level: Memory | Fanout, extents: dict[str, int]) -> Loop:
-        fields = self.fields(node, path, None)
-        if "dimension" in fields:
-            fields = self.fields(node, path, tuple(LOOP_FIELDS))
-            name_node, axis_node = fields["dimension"], fields.get("axis")
-            text = self.scalar(name_node, f"{path}.dimension", "text")
-            axis = self.scalar(axis_node, f"{path}.axis", "text") if axis_node is not None else None
-        elif len(fields) == 1:
-            (key, value), = fields.items()
-            text, _, side = key.partition("@")
-            name_node, axis, fields = node, side if "@" in key else None, {"step": value}
-        else:
-            raise self.error(node, path, "must be one dimension and its step, as in K: 16", sorted(fields))
-        dimension = self.choose(name_node, path, f"a dimension of {self.operator.name}", text, list(extents))
-        return self.sized(node, path, Loop(dimension, 1, self.axis(node, path, level, axis)), fields, extents)
-
-    def axis(self, node: Node, path: str, level: Memory | Fanout, axis: str | None) -> SpatialAxis | None:
-        if isinstance(level, Memory):
-            if axis is not None:
-                raise self.error(node, path, f"must have no axis at {level.name}, a memory", axis, "Take the axis out")
-            return None
-        sides: dict[str | None, SpatialAxis] = {"X": "X", "Y": "Y"}
-        if axis in sides:
-            return sides[axis]
-        raise self.error(node, path, f"must say the side of the array at {level.name}, a fan-out", axis or "no axis",
-                         "Write K@X: 1 or K@Y: 1")
-
-    def sized(self, node: Node, path: str, loop: Loop, fields: dict[str, Node], extents: dict[str, int]) -> Loop:
-        """Return the loop with its step, given or from its count, and bring ``extents`` down to it."""
-        if ("step" in fields) == ("count" in fields):
-            raise self.error(node, path, "must have either a step or a count")
-        extent = extents[loop.dimension]
-        if "step" in fields:
-            step = self.integer(fields["step"], f"{path}.step" if "dimension" in fields else path)
-        else:
-            count = self.integer(fields["count"], f"{path}.count")
-            step = -(-extent // count)
-            if -(-extent // step) != count:
-                fewer, more = -(-extent // step), -(-extent // max(step - 1, 1))
-                runs = f"{fewer} or {more} times" if step > 1 else f"{extent} times at most"
-                raise self.error(fields["count"], f"{path}.count",
-                                 f"must be one that some step gives: an extent of {extent} runs {runs}", count)
-        extents[loop.dimension] = min(extent, step)
-        return Loop(loop.dimension, step, loop.axis)
-
-    def fields(self, node: Node, path: str, known: tuple[str, ...] | None) -> dict[str, Node]:
-        """Return the fields of a YAML mapping by key; all must be ``known`` (None: any)."""
-        where = path or "the file"
-        if not isinstance(node, MappingNode):
-            raise self.error(node, where, "must be fields and values", _shown(node))
-        found: dict[str, Node] = {}
-        for key_node, value in node.value:
-            key = str(key_node.value)
-            field = f"{path}.{key}" if path else key
-            if known is not None:
-                what = "a known field" if path != "dimensions" else f"a dimension of {self.operator.name}"
-                self.choose(key_node, field, what, key, list(known))
-            if key in found:
-                raise self.error(key_node, field, "must not be given twice")
-            found[key] = value
-        return found
-
-    def items(self, node: Node, path: str) -> list[Node]:
-        if not isinstance(node, SequenceNode):
-            raise self.error(node, path, "must be a list", _shown(node), "Put it in [ ]")
-        return list(node.value)
-
-    def known(self, node: Node, path: str, what: str, names: list[str]) -> str:
-        return self.choose(node, path, what, self.scalar(node, path, "text"), names)
-
-    def choose(self, node: Node, path: str, what: str, given: str, names: list[str]) -> str:
-        if given in names:
-            return given
-        near = get_close_matches(given.lower(), [name.lower() for name in names], 1)
-        match = [name for name in names if name.lower() in near]
-        raise self.error(node, path, f"must be {what}", given,
-                         f"Did you mean {match[0]}?" if match else f"Known: {', '.join(names)}")
-
-    def integer(self, node: Node, path: str) -> int:
-        text = self.scalar(node, path, "integer")
-        try:
-            number = int(text, 0)
-        except ValueError:
-            number = 0
-        if number < 1:
-            raise self.error(node, path, "must be a positive integer", text)
-        return number
-
-    def scalar(self, node: Node, path: str, kind: Scalar) -> str:
-        if not isinstance(node, ScalarNode) or (kind == "integer" and not str(node.tag).endswith(":int")):
-            rule = "must be a positive integer" if kind == "integer" else "must be a name"
-            raise self.error(node, path, rule, _shown(node))
-        return str(node.value)
-
-    def error(self, node: Node, path: str, rule: str, given: object = None, mend: str = "") -> InputError:
-        return InputError(f"{self.name}:{node.start_mark.line + 1}: {path}", rule, given, mend)
-
-
-def _shown(node: Node) -> str:
-    if isinstance(node, ScalarNode):
-        return str(node.value) or "nothing"
-    return "a list" if isinstance(node, SequenceNode) else "fields and values"
+    def check(self, where: Location, what: str, given: str, names: Iterable[str]) -> None:
+        """Raise an error unless ``given`` is one of the ``names``."""
+        if given in (known := list(names)):
+            return
+        near = get_close_matches(given.lower(), [name.lower() for name in known], 1)
+        match = [name for name in known if name.lower() in near]
+        raise self.document.fail(where, f"must be {what}", given,
+                                 f"Did you mean {match[0]}?" if match else f"Known: {', '.join(known)}")

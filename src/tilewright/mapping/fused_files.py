@@ -22,26 +22,21 @@ The format::
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import Field, PositiveInt
 
-from tilewright.base import FieldsDocument, read_text
-from tilewright.hardware import Accelerator, Fanout
-from tilewright.mapping.files import loop_text, quoted
+from tilewright.base import Fields, FieldsDocument, Location, read_text
+from tilewright.hardware import Accelerator
+from tilewright.mapping.files import LevelReader, MappingLevelFields, loop_text, quoted
 from tilewright.mapping.fused import FusedLeaf, FusedMapping, FusedNode, HeldTensor, Part, SharedLoop
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 
-Where: TypeAlias = tuple[str | int, ...]
 TREES = "tilewright trees 1"
 """What JSON of `fuse` calls a plan of trees."""
 
 
-class _Fields(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class HeldFields(_Fields):
+class HeldFields(Fields):
     """What holds an intermediate tensor."""
 
     memory: str
@@ -50,25 +45,14 @@ class HeldFields(_Fields):
     """2: a vector operator works on one while the other is made."""
 
 
-class FusedLevelFields(_Fields):
-    """Loops at one level, of an operator or of a node."""
-
-    level: str
-    """The name of the level."""
-    keeps: list[str] | None = None
-    """Of an operator, at a memory: tensors that stay here, by name; all that can where left out."""
-    loops: list[dict[str, PositiveInt]] = []
-    """Loops, outer to inner: ``K: 16`` (dimension and step), at an array ``K@X: 1``."""
-
-
-class FusedPartFields(_Fields):
+class FusedPartFields(Fields):
     """An operator, or a node with shared loops and parts."""
 
     operator: str | None = None
     """The operator; a node has ``parts`` instead."""
-    steps: dict[str, PositiveInt] = {}
+    steps: dict[str, PositiveInt] = Field(default_factory=dict)
     """Of an operator: steps by dimension, in place of those that its innermost shared loops would have."""
-    levels: list[FusedLevelFields] = []
+    levels: list[MappingLevelFields] = Field(default_factory=list)
     """Its own loops; of a node the shared ones, over dimensions of its last operator."""
     again: bool = False
     """Of a node: in every iteration all operators but the last make anew what it needs."""
@@ -76,16 +60,16 @@ class FusedPartFields(_Fields):
     """Of a node: what runs in each of its iterations, one after the other."""
 
 
-class FusedGroupFields(_Fields):
+class FusedGroupFields(Fields):
     """One group of operators."""
 
     tree: FusedPartFields
     """The tree of loops."""
-    held: dict[str, str | HeldFields] = {}
+    held: dict[str, str | HeldFields] = Field(default_factory=dict)
     """What holds each intermediate tensor, by who makes it; the outermost memory where left out."""
 
 
-class FusedFileFields(_Fields):
+class FusedFileFields(Fields):
     """A file of fused groups."""
 
     network: str = ""
@@ -143,19 +127,16 @@ def _saved_trees(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("kind") == TREES else None
 
 
-class _FusedReader:
+class _FusedReader(LevelReader):
     """Makes mappings of checked fields; errors point into the document."""
 
-    def __init__(self, document: FieldsDocument, accelerator: Accelerator) -> None:
-        self.document, self.accelerator = document, accelerator
-
-    def group(self, given: FusedGroupFields, where: Where) -> FusedMapping:
+    def group(self, given: FusedGroupFields, where: Location) -> FusedMapping:
         root = self.part(given.tree, (*where, "tree"))
         held = [HeldTensor(name, each) if isinstance(each, str) else HeldTensor(name, each.memory, each.copies)
                 for name, each in given.held.items()]
         return FusedMapping(root if isinstance(root, FusedNode) else FusedNode((), (root,)), tuple(held))
 
-    def part(self, given: FusedPartFields, where: Where) -> Part:
+    def part(self, given: FusedPartFields, where: Location) -> Part:
         if (given.operator is None) == (given.parts is None):
             raise self.document.fail(where, "must have either an operator or parts")
         levels = [self.level(level, (*where, "levels", at)) for at, level in enumerate(given.levels)]
@@ -169,21 +150,6 @@ class _FusedReader:
         loops = tuple(SharedLoop(entry.level, loop.dimension, loop.step) for entry in levels for loop in entry.loops)
         parts = tuple(self.part(part, (*where, "parts", at)) for at, part in enumerate(given.parts or []))
         return FusedNode(loops, parts, given.again)
-
-    def level(self, given: FusedLevelFields, where: Where) -> LevelLoops:
-        names = [level.name for level in self.accelerator.levels]
-        if given.level not in names:
-            raise self.document.fail((*where, "level"), f"must be a level of {self.accelerator.name}", given.level,
-                                     f"It has {', '.join(names)}")
-        array, loops = isinstance(self.accelerator.level(given.level), Fanout), []
-        for at, entry in enumerate(given.loops):
-            name, _, side = next(iter(entry), "").partition("@")
-            if len(entry) != 1 or (side in ("X", "Y")) != array or bool(side) != array:
-                raise self.document.fail((*where, "loops", at), "must be one dimension and its step, as in K: 16, and "
-                                         "at an array its side, as in K@X: 1", ", ".join(map(str, entry)))
-            axis: Literal["X", "Y"] | None = None if not side else "X" if side == "X" else "Y"
-            loops.append(Loop(name, entry[next(iter(entry))], axis))
-        return LevelLoops(given.level, tuple(loops), None if given.keeps is None else tuple(given.keeps))
 
 
 def dump_fused(mappings: Iterable[FusedMapping], network: str = "") -> str:

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from tilewright.base import FieldsDocument, InputError, unknown_name
+from tilewright.base import Fields, FieldsDocument, InputError, unknown_name
 from tilewright.hardware import (
     Accelerator,
     Bandwidth,
@@ -34,11 +34,7 @@ from tilewright.scheduling.system import Core, System
 MOST_CORES = 256
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class CoreFields(_Strict):
+class CoreFields(Fields):
     """A core, or several alike."""
 
     accelerator: Annotated[str, Field(min_length=1)]
@@ -55,7 +51,7 @@ class CoreFields(_Strict):
     """Numbers that differ from the accelerator's, as ``PEs.shape: 8x8``."""
 
 
-class SystemFields(_Strict):
+class SystemFields(Fields):
     """A system file."""
 
     name: Annotated[str, Field(min_length=1)]

@@ -43,7 +43,7 @@ def test_a_file_is_read_by_path(machines, tmp_path):
     assert load_mapping(path, CONV, machines["spads"]) == MAPPING
     assert load_mapping(str(path), CONV, machines["spads"]) == MAPPING
     path.write_text(GOOD.replace("C: 10", "C: ten"))
-    with pytest.raises(InputError, match=r"conv\.yaml:9: levels\[1\]\.loops\[1\]: must be a positive integer"):
+    with pytest.raises(InputError, match=r":9 mapping\.levels\[1\]\.loops\[1\]\.step: must be a valid integer"):
         load_mapping(path, CONV, machines["spads"])
 
 
@@ -66,57 +66,63 @@ def at(level: str, rest: str) -> str:
 
 
 MALFORMED = [
-    ("\n", "mapping: must have the field levels; Got 'an empty file'."),
-    ("levels: [\n", "mapping:2: must be YAML; The parser says: expected the node content, but found '<stream end>'."),
-    ("levels: \x00\n", "mapping: must be YAML; The parser says: unacceptable character #x0000"),
-    ("a: 1\n---\nb: 2\n", "mapping:2: must be YAML; The parser says: but found another document."),
-    ("levels: " + "[" * 3000, "mapping: must nest at most 100 deep"),
-    ("levels: *here\n", "mapping:1: must be YAML; The parser says: found undefined alias 'here'."),
-    ("- 1\n- 2\n", "mapping:1: the file: must be fields and values; Got 'a list'."),
-    ("levels: 3\n", "mapping:1: levels: must be a list; Got '3'; Put it in [ ]."),
-    ("operator: x\n", "mapping:1: levels: must be given."),
-    ("operator: [x]\nlevels: []\n", "mapping:1: operator: must be a name; Got 'a list'."),
-    ("levle: []\n", "mapping:1: levle: must be a known field; Got 'levle'; Did you mean levels?"),
-    ("levels: []\nlevels: []\n", "mapping:2: levels: must not be given twice."),
-    ("dimensions: {K: 63}\nlevels: []\n", "mapping:1: dimensions.K: must be 64, as in conv2_1; Got 63; "
+    ("\n", "<text>:1 mapping: must be a mapping of fields; Got 'nothing'; Start with levels:."),
+    ("levels: [\n", "<text>:2: must be YAML; The parser says: expected the node content, but found '<stream end>'."),
+    ("levels: \x00\n", "<text>: must be YAML; The parser says: unacceptable character #x0000"),
+    ("a: 1\n---\nb: 2\n", "<text>:2: must be YAML; The parser says: but found another document."),
+    ("levels:\n " + "[" * 3000, "<text>: must nest at most 100 deep"),
+    ("levels: *here\n", "<text>:1: must be YAML; The parser says: found undefined alias 'here'."),
+    ("- 1\n- 2\n", "<text>:1 mapping: must be a mapping of fields; Got 'list'; Start with levels:."),
+    ("levels: 3\n", "<text>:1 mapping.levels: must be a valid list; Got 3."),
+    ("operator: x\n", "<text>:1 mapping.levels: is required; Add levels."),
+    ("operator: [x]\nlevels: []\n", "<text>:1 mapping.operator: must be a valid string."),
+    ("levle: []\n", "<text>:1 mapping.levle: is not a known field; Did you mean levels?"),
+    ("levels: []\nlevels: []\n", "<text>:2: must be YAML; The parser says: found duplicate key \"levels\""),
+    ("dimensions: {K: 63}\nlevels: []\n", "<text>:1 mapping.dimensions.K: must be 64, as in conv2_1; Got 63; "
      "Take the line out to use the mapping for another operator."),
-    ("dimensions: {Z: 63}\nlevels: []\n", "mapping:1: dimensions.Z: must be a dimension of conv2_1; Got 'Z'; "
+    ("dimensions: {Z: 63}\nlevels: []\n", "<text>:1 mapping.dimensions.Z: must be a dimension of conv2_1; Got 'Z'; "
      "Known: N, K, C, P, Q, R, S."),
-    ("levels:\n  - loops: [P: 3]\n", "mapping:2: levels[0].level: must name a level of the accelerator."),
-    ("levels:\n  - DRAM\n", "mapping:2: levels[0]: must be fields and values; Got 'DRAM'."),
-    (at("DRAMM", "loops: []"), "mapping:2: levels[0].level: must be a level of spads; Got 'DRAMM'; Did you mean DRAM?"),
+    ("levels:\n  - loops: [P: 3]\n", "<text>:2 mapping.levels[0].level: is required; Add level."),
+    ("levels:\n  - DRAM\n", "<text>:2 mapping.levels[0]: must be a mapping of fields; Got 'DRAM'."),
+    (at("DRAMM", "loops: []"),
+     "<text>:2 mapping.levels[0].level: must be a level of spads; Got 'DRAMM'; Did you mean DRAM?"),
     ("levels:\n  - level: GLB\n  - level: DRAM\n",
-     "mapping:3: levels[1].level: must stand before GLB, outermost first; Got 'DRAM'."),
-    ("levels:\n  - level: GLB\n  - level: GLB\n", "mapping:3: levels[1].level: must not be given twice; Got 'GLB'."),
-    (at("GLB", "loops: [Z: 3]"), "mapping:3: levels[0].loops[0]: must be a dimension of conv2_1; Got 'Z'; "
+     "<text>:3 mapping.levels[1].level: must stand before GLB, outermost first; Got 'DRAM'."),
+    ("levels:\n  - level: GLB\n  - level: GLB\n",
+     "<text>:3 mapping.levels[1].level: must not be given twice; Got 'GLB'."),
+    (at("GLB", "loops: [Z: 3]"), "<text>:3 mapping.levels[0].loops[0]: must be a dimension of conv2_1; Got 'Z'; "
      "Known: N, K, C, P, Q, R, S."),
-    (at("GLB", "loops: [p: 3]"), "mapping:3: levels[0].loops[0]: must be a dimension of conv2_1; Got 'p'; "
+    (at("GLB", "loops: [p: 3]"), "<text>:3 mapping.levels[0].loops[0]: must be a dimension of conv2_1; Got 'p'; "
      "Did you mean P?"),
-    (at("GLB", "loops: [K: 0]"), "mapping:3: levels[0].loops[0]: must be a positive integer; Got '0'."),
-    (at("GLB", "loops: [K: 2.5]"), "mapping:3: levels[0].loops[0]: must be a positive integer; Got '2.5'."),
-    (at("GLB", "loops: [K: ]"), "mapping:3: levels[0].loops[0]: must be a positive integer; Got 'nothing'."),
-    (at("GLB", "loops: {K: 3}"), "mapping:3: levels[0].loops: must be a list; Got 'fields and values'; Put it in [ ]."),
-    (at("GLB", "loops: [{K: 3, C: 2}]"), "mapping:3: levels[0].loops[0]: must be one dimension and its step, "
-     "as in K: 16; Got ['C', 'K']."),
-    (at("GLB", "loops: [K@X: 2]"), "mapping:3: levels[0].loops[0]: must have no axis at GLB, a memory; Got 'X'; "
+    (at("GLB", "loops: [K: 0]"), "<text>:3 mapping.levels[0].loops[0].step: must be greater than 0; Got 0."),
+    (at("GLB", "loops: [K: 2.5]"), "<text>:3 mapping.levels[0].loops[0].step: must be a valid integer; Got 2.5."),
+    (at("GLB", "loops: [K: ]"), "<text>:3 mapping.levels[0].loops[0]: must have either a step or a count."),
+    (at("GLB", "loops: {K: 3}"), "<text>:3 mapping.levels[0].loops: must be a valid list."),
+    (at("GLB", "loops: [{K: 3, C: 2}]"), "<text>:3 mapping.levels[0].loops[0]: must be one dimension and its step, "
+     "as in K: 16."),
+    (at("GLB", "loops: [K@X: 2]"), "<text>:3 mapping.levels[0].loops[0]: must have no axis at GLB, a memory; Got 'X'; "
      "Take the axis out."),
-    (at("PEs", "loops: [K: 2]"), "mapping:3: levels[0].loops[0]: must say the side of the array at PEs, a fan-out; "
+    (at("PEs", "loops: [K: 2]"),
+     "<text>:3 mapping.levels[0].loops[0]: must say the side of the array at PEs, a fan-out; "
      "Got 'no axis'; Write K@X: 1 or K@Y: 1."),
-    (at("PEs", "loops: [K@Z: 2]"), "mapping:3: levels[0].loops[0]: must say the side of the array at PEs, a fan-out; "
-     "Got 'Z'; Write K@X: 1 or K@Y: 1."),
-    (at("PEs", "keeps: [O]"), "mapping:3: levels[0].keeps: must not be given at a fan-out, which keeps nothing; "
+    (at("PEs", "loops: [K@Z: 2]"), "<text>:3 mapping.levels[0].loops[0].axis: must be 'X' or 'Y'; Got 'Z'."),
+    (at("PEs", "loops: [K@: 2]"), "<text>:3 mapping.levels[0].loops[0].axis: must be 'X' or 'Y'; Got ''."),
+    (at("PEs", "keeps: [O]"), "<text>:3 mapping.levels[0].keeps: must not be given at a fan-out, which keeps nothing; "
      "Take it out."),
-    (at("GLB", "keeps: O"), "mapping:3: levels[0].keeps: must be a list; Got 'O'; Put it in [ ]."),
-    (at("GLB", "keeps: [o]"), "mapping:3: levels[0].keeps[0]: must be a tensor of conv2_1; Got 'o'; Did you mean O?"),
-    (at("GLB", "loops: [{dimension: P, count: 9}]"), "mapping:3: levels[0].loops[0].count: must be one that some step "
+    (at("GLB", "keeps: O"), "<text>:3 mapping.levels[0].keeps: must be a valid list; Got 'O'."),
+    (at("GLB", "keeps: [o]"),
+     "<text>:3 mapping.levels[0].keeps[0]: must be a tensor of conv2_1; Got 'o'; Did you mean O?"),
+    (at("GLB", "loops: [{dimension: P, count: 9}]"),
+     "<text>:3 mapping.levels[0].loops[0].count: must be one that some step "
      "gives: an extent of 56 runs 8 or 10 times; Got 9."),
-    (at("GLB", "loops: [{dimension: P, count: 57}]"), "mapping:3: levels[0].loops[0].count: must be one that some step "
+    (at("GLB", "loops: [{dimension: P, count: 57}]"),
+     "<text>:3 mapping.levels[0].loops[0].count: must be one that some step "
      "gives: an extent of 56 runs 56 times at most; Got 57."),
     (at("GLB", "loops: [{dimension: P, count: 7, step: 8}]"),
-     "mapping:3: levels[0].loops[0]: must have either a step or a count."),
-    (at("GLB", "loops: [{dimension: P}]"), "mapping:3: levels[0].loops[0]: must have either a step or a count."),
-    (at("GLB", "loops: [{dimension: P, steps: 2}]"), "mapping:3: levels[0].loops[0].steps: must be a known field; "
-     "Got 'steps'; Did you mean step?"),
+     "<text>:3 mapping.levels[0].loops[0]: must have either a step or a count."),
+    (at("GLB", "loops: [{dimension: P}]"), "<text>:3 mapping.levels[0].loops[0]: must have either a step or a count."),
+    (at("GLB", "loops: [{dimension: P, steps: 2}]"), "<text>:3 mapping.levels[0].loops[0].steps: is not a known field; "
+     "Did you mean step?"),
 ]
 
 

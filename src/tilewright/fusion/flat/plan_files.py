@@ -19,9 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from tilewright.base import FieldsDocument, digest
+from tilewright.base import Fields, FieldsDocument, digest
 from tilewright.fusion.flat.blocks import Attention
 from tilewright.fusion.flat.costs import Softmax
 from tilewright.fusion.flat.machines import FlatMachine
@@ -30,9 +30,7 @@ from tilewright.fusion.flat.search import AttentionPlan, FlatObjective, TilePlan
 Parts = tuple[TilePlan, ...]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _Part(Fields):
     operators: Literal["L-A", "L", "A"]
     rows: Annotated[int, Field(ge=1)]
     keys: Annotated[int, Field(ge=1)]
@@ -46,9 +44,7 @@ class _Part(BaseModel):
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Asked(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _Asked(Fields):
     objective: FlatObjective = "latency"
     softmax: Softmax = "free"
     causal: bool = False
@@ -57,9 +53,7 @@ class _Asked(BaseModel):
     word_bits: Annotated[int, Field(ge=1)] | None = None
 
 
-class _Fields(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _PlanFields(Fields):
     network: Annotated[str, Field(min_length=1)]
     signature: str = ""
     asked: _Asked = _Asked()
@@ -89,9 +83,9 @@ def _signature(attentions: tuple[Attention, ...]) -> str:
     return digest(tuple(replace(one, causal=False) for one in attentions))
 
 
-def _read(source: str | Path) -> tuple[FieldsDocument, _Fields]:
+def _read(source: str | Path) -> tuple[FieldsDocument, _PlanFields]:
     document = FieldsDocument.of(source, "plan", "network:, attentions:")
-    return document, document.validated(_Fields, document.plain())
+    return document, document.validated(_PlanFields, document.plain())
 
 
 def attention_terms(source: str | Path) -> dict[str, Any]:

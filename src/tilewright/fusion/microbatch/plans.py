@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from tilewright.base import FieldsDocument, digest
+from tilewright.base import Fields, FieldsDocument, digest
 from tilewright.fusion.microbatch.costs import GROUP_FIGURES, figures, of_groups
 from tilewright.fusion.microbatch.problem import SYNC, Floats, FusionObjective, Ints, MicroBatchProblem
 
@@ -110,10 +110,8 @@ class MicroBatchPlan:
             group.layers, group.micro_batches, strict=True)) + "]" for group in self.groups)
 
 
-class _PlanFields(BaseModel):
+class _PlanFields(Fields):
     """What a file of a plan says."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     network: Annotated[str, Field(min_length=1)]
     batch: Annotated[int, Field(ge=1)]

@@ -3,9 +3,10 @@
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from tilewright.base import Fields
 from tilewright.mapping.dataflows import DATAFLOWS
 from tilewright.mapping.spaces.rules.constraints import ANY
 from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
@@ -72,13 +73,7 @@ def _dataflow(value: Any) -> Any:
     return value
 
 
-class _Fields(BaseModel):
-    """Strict fields: no unknown names, no silent conversions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class BoundsFields(_Fields):
+class BoundsFields(Fields):
     """Least and most of a number."""
 
     least: Annotated[int, BeforeValidator(_whole)] = 1
@@ -98,7 +93,7 @@ Names = Annotated[list[Name], AfterValidator(_distinct)]
 Limits = dict[Name, Annotated[BoundsFields, BeforeValidator(_bounded)]]
 
 
-class SpaceFields(_Fields):
+class SpaceFields(Fields):
     """A whole space file; the format is described in `files`."""
 
     operator: str | None = None
