@@ -30,11 +30,6 @@ class Method:
     options: dict[str, Any] = field(default_factory=dict)
     flow: Dataflow | None = None
 
-    @property
-    def fixed(self) -> bool:
-        """Whether it is a fixed dataflow."""
-        return self.flow is not None
-
 
 FIXED = (Method("NVDLA-like", flow=_NVDLA), Method("Eyeriss-like", flow=_EYERISS),
          Method("ShiDianNao-like", flow=_SHIDIANNAO))

@@ -71,13 +71,6 @@ class Analysis:
         found: Mapping[str, Any] = self.kept[int(self.rows[job])][int(self.system.kind_of[core])]
         return found
 
-    @cached_property
-    def bytes_per_cycle(self) -> Floats:
-        """``(n, a)``: no-stall bandwidth of the fastest mapping, infinite where there is none."""
-        with np.errstate(invalid="ignore"):
-            found = self.table.traffic_bytes[:, :, 0] / self.table.cycles[:, :, 0]
-        return np.asarray(np.where(self.table.count > 0, found, np.inf)[self.rows])
-
 
 def analyse(jobs: Sequence[LayerJob], system: System, *, samples: int = JOB_SAMPLES, seed: int = 0,
             runner: Runner | None = None) -> Analysis:

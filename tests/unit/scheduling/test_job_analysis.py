@@ -106,7 +106,7 @@ def test_fronts_are_those_of_the_dense_model_without_the_shared_memorys_limit(an
             assert table.traffic_bytes[row, core, 0] >= once
             assert np.all(np.diff(table.cycles[row, core, :table.count[row, core]]) >= 0)
     assert np.array_equal(table.cycles[:, 0], table.cycles[:, 1])
-    assert table.count.max() > 1 and analysed.bytes_per_cycle.shape == (3, 3)
+    assert table.count.max() > 1
     # Products of 20 rows on rows alone: not even a full array's speed.
     assert table.cycles[1, 2, 0] >= JOBS[1].macs / 8
 
