@@ -172,7 +172,7 @@ MALFORMED = [
     ("energy_pj_per_word: {update: 5}", "energy_pj_per_word: {update: 5}\n    energy_pj_per_bit: {update: 5}",
      "11 arch.levels[1]", "takes one of energy_pj_per_word, energy_pj_per_access, energy_pj_per_bit"),
     ("energy_pj_per_word: {update: 5}", "energy_pj_per_bit: 5", "16 arch.levels[1].energy_pj_per_bit",
-     "must be a valid dictionary"),
+     "must be a mapping of fields"),
     ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth: 16 apples", "10 arch.levels[0].bandwidth.shared",
      "must be a number with a unit; Got '16 apples'; For example 16GB/s"),
     ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth: {shared: 16}", "10 arch.levels[0].bandwidth.shared",
@@ -181,7 +181,7 @@ MALFORMED = [
      "must be positive and finite"),
     ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth_words_per_cycle: {shared: 16}\n    bandwidth: 1GB/s",
      "6 arch.levels[0]", "takes one of bandwidth_words_per_cycle, bandwidth"),
-    ("{shared: 16}", "endless", "10 arch.levels[0].bandwidth_words_per_cycle", "must be a valid dictionary"),
+    ("{shared: 16}", "endless", "10 arch.levels[0].bandwidth_words_per_cycle", "must be a mapping of fields"),
     ("{shared: 16}", "{shared: endless}", "10 arch.levels[0].bandwidth_words_per_cycle.shared",
      "must be a valid number"),
     ("    capacity_bytes: 64 KiB", "    capacity_byte: 64 KiB", "14 arch.levels[1].capacity_byte",
@@ -283,7 +283,7 @@ def test_malformed_files_say_where_and_how(tmp_path, old, new, field, says):
 
 @pytest.mark.parametrize(("text", "says"), [
     ("\n", "<text>:1 arch: must be a mapping of fields; Got 'nothing'; Start with name:"),
-    ("- a\n- b\n", "<text>:1 arch: must be a mapping of fields; Got 'CommentedSeq'"),
+    ("- a\n- b\n", "<text>:1 arch: must be a mapping of fields; Got 'list'"),
     ("name: x\n\x07\n", "<text>: must be YAML"),
     ("name: x\nlevels: 3\n", "<text>:2 arch.levels: must be a valid list; Got 3."),
     ("name: x\nlevels:\n  - 5\n", "<text>:3 arch.levels[0]: must be a valid dictionary; Got 5."),
