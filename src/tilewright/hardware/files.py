@@ -1,19 +1,19 @@
 """Accelerator files: YAML 1.2 in and out, with line numbers in every error."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base import FieldsDocument, InputError, Location, yaml_flow, yaml_text
+from tilewright.base import FieldsDocument, Location, yaml_flow, yaml_text
 from tilewright.hardware.accelerator import Accelerator, section_issues
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.levels import Memory, Merging
-from tilewright.hardware.resolve import LevelFields, Resolver
+from tilewright.hardware.resolve import LevelFields, Resolver, look_up
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
@@ -118,7 +118,7 @@ class _Document:
     def _technology(self, given: Any) -> tuple[Technology | None, str]:
         where: Location = ("technology",)
         if isinstance(given, str):
-            return (None if given == "given" else self._table(where, lambda: technology(given))), given
+            return (None if given == "given" else look_up(self.fail, where, technology, given)), given
         if not isinstance(given, dict):
             raise self.fail(where, "must be the name of a technology or a mapping of its rows", given,
                             f"Known: given, {', '.join(technology_names())}")
@@ -126,14 +126,7 @@ class _Document:
         if fields.base is None:
             return None, fields.name
         rows = fields.model_dump(exclude_none=True)
-        return self._table(where, lambda: build_technology(rows)), fields.name
-
-    def _table(self, where: Location, build: Callable[[], Technology]) -> Technology:
-        try:
-            return build()
-        except InputError as error:
-            path = f"{error.field} " if error.field.startswith("technology.") else ""
-            raise self.fail(where, path + error.rule, error.given, error.mend) from None
+        return look_up(self.fail, where, build_technology, rows), fields.name
 
 
 def dump_accelerator(accelerator: Accelerator) -> str:

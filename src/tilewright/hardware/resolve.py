@@ -28,6 +28,15 @@ LevelFields = MemoryFields | FanoutFields
 Figure = TypeVar("Figure")
 
 
+def look_up(fail: Fail, where: Location, read: Callable[..., Figure], *given: object) -> Figure:
+    """Read a technology; say which place of the file asked when it does not know."""
+    try:
+        return read(*given)
+    except InputError as error:
+        path = f"{error.field} " if error.field.startswith("technology.") else ""
+        raise fail(where, path + error.rule, error.given, error.mend) from None
+
+
 @dataclass
 class Resolver:
     """Turns validated fields into an `Accelerator`."""
@@ -89,14 +98,6 @@ class Resolver:
             self.assumptions.append(f"Leakage of {names}: left out by the file (leakage: omitted).")
         elif names:
             self.assumptions.append(f"Leakage of {names}: not known, counted as 0.")
-
-    def _look_up(self, where: Location, read: Callable[..., Figure], *given: object) -> Figure:
-        """Read the technology; say which place of the file asked when it does not know."""
-        try:
-            return read(*given)
-        except InputError as error:
-            path = f"{error.field} " if error.field.startswith("technology") else ""
-            raise self.fail(where, path + error.rule, error.given, error.mend) from None
 
     def _memory(self, fields: MemoryFields, where: Location) -> Memory:
         bits = fields.word_bits or self._word_bits(fields)
@@ -167,13 +168,13 @@ class Resolver:
     ) -> tuple[float, float]:
         """Return picojoules of a read and a write of one word; partitions cost what the largest of them costs."""
         if fields.kind == "dram":
-            energy = self._look_up((*where, "dram_type"), table.dram_pj, fields.dram_type, bits)
+            energy = look_up(self.fail, (*where, "dram_type"), table.dram_pj, fields.dram_type, bits)
             return energy, energy
         kind = fields.kind or "sram"
         capacity = max([*fields.partitions_bytes.values(), fields.capacity_bytes or 0.0])
         spot = (*where, "partitions_bytes" if fields.partitions_bytes else "capacity_bytes")
-        read = self._look_up(spot, table.read_pj, kind, capacity, bits)
-        return read, self._look_up(spot, table.write_pj, kind, capacity, bits)
+        read = look_up(self.fail, spot, table.read_pj, kind, capacity, bits)
+        return read, look_up(self.fail, spot, table.write_pj, kind, capacity, bits)
 
     def _memory_area(self, fields: MemoryFields, memory: Memory, where: Location) -> float:
         if fields.area_um2 is not None:
@@ -183,7 +184,8 @@ class Resolver:
         if memory.storage is None:
             self.assumptions.append(f"Area of {fields.memory}: not known, counted as 0.")
             return 0.0
-        return float(self._look_up((*where, "capacity_bytes"), memory.storage.area, memory.arrays_of(memory.numbers)))
+        spot = (*where, "capacity_bytes")
+        return float(look_up(self.fail, spot, memory.storage.area, memory.arrays_of(memory.numbers)))
 
     def _memory_leakage(self, fields: MemoryFields, memory: Memory, where: Location) -> float:
         if fields.leakage_mw is not None:
@@ -192,7 +194,8 @@ class Resolver:
         if self.fields.leakage != "modelled" or storage is None or storage.leakage_mw is None:
             self.unknown_leakage.append(fields.memory)
             return 0.0
-        return float(self._look_up((*where, "capacity_bytes"), storage.leakage, memory.arrays_of(memory.numbers)))
+        spot = (*where, "capacity_bytes")
+        return float(look_up(self.fail, spot, storage.leakage, memory.arrays_of(memory.numbers)))
 
     def _fanout(self, fields: FanoutFields, inner_um2: float) -> Fanout:
         network, wire = self._network(fields, inner_um2)
@@ -237,9 +240,9 @@ class Resolver:
         if table is not None and kind is not None and bits is not None:
             where: Location = ("compute", "width_bits")
             if energy is None:
-                energy = self._look_up(where, table.mac_pj, kind, bits)
+                energy = look_up(self.fail, where, table.mac_pj, kind, bits)
             if area is None:
-                area = self._look_up(where, table.mac_um2, kind, bits)
+                area = look_up(self.fail, where, table.mac_um2, kind, bits)
         if area is None:
             self.assumptions.append(f"Area of {fields.name}: not known, counted as 0.")
         if fields.leakage_mw is None:
