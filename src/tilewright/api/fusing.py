@@ -1,7 +1,7 @@
 """Which operators of a network run together: spaces of fused plans by name."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -180,8 +180,6 @@ def plan_counts(plan: str | Path, group: int, target: tuple[Network | None, Mach
 
 @FUSION_SPACES.register("flat")
 def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
-    if not isinstance(asked.arch, str) and isinstance(asked.arch, Sequence):
-        raise InputError("--arch", "must be given once", ", ".join(map(str, asked.arch)))
     room = None if asked.memory is None else read_bytes(asked.memory, "memory")
     machine = flat_machine(load_accelerator(asked.arch), capacity_bytes=room, clock_mhz=asked.clock,
                            word_bits=asked.word_bits)

@@ -182,7 +182,7 @@ def load_target(machine: Machine, network: Network | None, footprint: str | None
 
     Raises an `InputError` if there is no such machine, or its files say something wrong.
     """
-    if isinstance(machine, tuple):
+    if isinstance(machine, tuple | list):
         raise InputError("arch", "must be one machine here", ", ".join(map(str, machine)),
                          "tilewright map sets several side by side")
     if footprint is not None and footprint not in get_args(Footprint):

@@ -1,6 +1,6 @@
 """The space of trees of `fuse`: what is asked for, and what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,6 @@ def fuse_in_trees(asked: FuseOptions, graph: Graph) -> TreeRun:
         if given is not None:
             mend = "tilewright evaluate PLAN --network N --arch A" if flag == "--plan" else "Change it in --arch"
             raise InputError(flag, "must be left out with --space trees", given, mend)
-    if not isinstance(asked.arch, str) and isinstance(asked.arch, Sequence):
-        raise InputError("--arch", "must be given once", ", ".join(map(str, asked.arch)))
     check_seed(asked.seed)
     budget = read_budget(asked.budget)
     if budget.samples is None or budget.seconds is not None:

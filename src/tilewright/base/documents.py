@@ -87,10 +87,7 @@ def read_record(record: type[Record], form: RecordFormat, text: str, label: str)
     """
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (loads late)
 
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(label, "must be JSON", str(error)) from None
+    tree = read_json(text, label)
     if not isinstance(tree, dict) or tree.get("kind") != form.kind:
         given = tree.get("kind") if isinstance(tree, dict) else type(tree).__name__
         raise InputError(label, f"must be {form.called}, of kind {form.kind!r}", given,

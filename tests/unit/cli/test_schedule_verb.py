@@ -227,7 +227,7 @@ WRONG = {
     "arrival form": ((*ON, "--arrival", "net"), "--arrival: must be NAME=VALUE"),
     "explain nothing": (("schedule", "--explain", "3"), "--explain: must come with one schedule in JSON"),
     "explain no schedule": (("schedule", "other.json", "--explain", "3"), "must be a schedule, of kind"),
-    "explain broken": (("schedule", "broken.json", "--explain", "3"), "broken.json: must be JSON"),
+    "explain broken": (("schedule", "broken.json", "--explain", "3"), "broken.json:1: must be JSON"),
     "store": ((*ON, "--store", "/proc/none/x.sqlite"), "store"),
 }
 LISTS = {
