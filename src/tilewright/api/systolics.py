@@ -223,15 +223,7 @@ def _given(asked: SystolicOptions) -> _Found:
                          "For example --sram 64,64,64")
     config = ScaleSimConfig(f"{rows}x{columns}", rows, columns, (sram_kb[0], sram_kb[1], sram_kb[2]), flow, bandwidth)
     found = config.array()
-    return _built(config, "--sram"), found, ()
-
-
-def _built(config: ScaleSimConfig, where: str) -> Accelerator:
-    """Return the machine of a configuration; errors name the file or the option that it comes from."""
-    try:
-        return config.accelerator()
-    except InputError as error:
-        raise InputError(where, error.rule, error.given, error.mend) from None
+    return config.accelerator("--sram"), found, ()
 
 
 def _named(asked: SystolicOptions) -> _Found:
@@ -248,7 +240,7 @@ def _named(asked: SystolicOptions) -> _Found:
         if dataflow is not None:
             config = replace(config, dataflow=dataflow)
         found = config.array()
-        return _built(config, str(arch)), found, notes
+        return config.accelerator(str(arch)), found, notes
     machine = load_accelerator(arch)
     return machine, systolic_array(machine, dataflow or _resting(machine)), ()
 

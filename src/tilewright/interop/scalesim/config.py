@@ -49,12 +49,12 @@ class ScaleSimConfig:
         return SystolicArray(self.rows, self.columns, self.dataflow,
                              SystolicMemories(*(1024 * size for size in self.sram_kb)), (self.bandwidth,) * 3)
 
-    def accelerator(self) -> Accelerator:
+    def accelerator(self, where: str = "") -> Accelerator:
         """Return the machine in our nouns: DRAM, a memory for each tensor, the array, what rests in its elements.
 
         Energies and areas are those of the technology ``45nm``, words have 8 bits, a cycle is a nanosecond.
 
-        Raises an `InputError` if a memory is of a size that the technology does not know.
+        Raises an `InputError` if a memory is of a size that the technology does not know; ``where`` is what it names.
         """
         rate = ("" if self.bandwidth is None else
                 f", bandwidth_words_per_cycle: {{read: {2 * self.bandwidth}, write: {self.bandwidth}}}")
@@ -68,7 +68,10 @@ class ScaleSimConfig:
                   f"reduce: {'false' if self.dataflow == 'os' else 'true'}}}",
                   f"- {{memory: PERegister, keeps: [{SYSTOLIC_RESTING[self.dataflow]}], kind: registers, "
                   "capacity_bytes: 1, buffering: buffet}", "compute: {name: MAC, type: int, width_bits: 8}"]
-        return load_accelerator("\n".join(lines) + "\n")
+        try:
+            return load_accelerator("\n".join(lines) + "\n")
+        except InputError as error:
+            raise InputError(where or error.field, error.rule, error.given, error.mend) from None
 
 
 def _quoted(name: str) -> str:

@@ -46,10 +46,7 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Forei
 
 def _machine(config: ScaleSimConfig, path: Path, told: tuple[str, ...]) -> Accelerator:
     """Return the machine of a configuration, with what it takes otherwise than that means it."""
-    try:
-        machine = config.accelerator()
-    except InputError as error:
-        raise InputError(f"{path.name} {ARRAY}", error.rule, error.given, error.mend) from None
+    machine = config.accelerator(f"{path.name} {ARRAY}")
     if config.bandwidth is not None:
         told = (f"Inputs and weights, which come by {config.bandwidth} words a cycle each, share twice as many.", *told)
     return replace(machine, assumptions=(*machine.assumptions, *told))
