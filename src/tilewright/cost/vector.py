@@ -19,6 +19,7 @@ from math import ceil
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.cost.hardware import Columns, Floats, HardwareBatch, own_columns
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Memory, VectorUnit, exact_rate
@@ -26,7 +27,10 @@ from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, ve
 
 UNIT = "vector unit"
 """What the unit is called among the components that take energy, and where its lanes set the pace."""
+LANES = ""
+"""The kind of operations that are told in cycles of the lanes where the machine states their rates."""
 VectorNode: TypeAlias = VectorOperator | DataMovement
+Counts: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,15 @@ class VectorShare:
 
 @dataclass
 class _Pass:
-    """What is done in one go: an operator and what is folded into it, or one that is folded into a layer."""
+    """What is done in one go: an operator and what is folded into it, or one that is folded into a layer.
 
-    reads: int
-    writes: int
-    operations: list[tuple[str, int]] = field(default_factory=list)
+    Or many of them, whose words are arrays (p, 1) then; their operations are one kind, or as many cycles by the rates
+    that the machine states.
+    """
+
+    reads: Any
+    writes: Any
+    operations: list[tuple[str, Any]] = field(default_factory=list)
 
 
 def vector_work(graph: Graph, accelerator: Accelerator) -> tuple[VectorWork, ...]:
@@ -105,25 +113,32 @@ class VectorModel:
     accelerator: Accelerator
 
     @cached_property
-    def _parts(self) -> list[tuple[_Pass, int, int, int]]:
-        """Passes that differ, operations and bits of a word of each, and how often they are done."""
-        passes = _passes(self.graph, _folds(self.graph, self.accelerator.vector_unit))
-        found: dict[str, tuple[_Pass, int, int, int]] = {}
+    def _parts(self) -> tuple[_Pass, Counts, Counts, list[int]]:
+        """Passes that differ, operations and bits of a word of each (p, 1), and how often they are done."""
+        machine, rows = self.accelerator, own_columns(self.accelerator)
+        passes, often = _passes(self.graph, _folds(self.graph, machine.vector_unit)), Counter[tuple[int, ...]]()
         for node in _nodes(self.graph):
-            part = passes.get(node.name, _Pass(0, 0)), getattr(node, "operations", 0), _bits(node, self.accelerator)
-            found[repr(part)] = *part, node.count + (found[repr(part)][-1] if repr(part) in found else 0)
-        return list(found.values())
+            whole, own = passes.get(node.name, _Pass(0, 0)), getattr(node, "operations", 0)
+            lanes = sum(count for _, count in whole.operations)
+            if machine.vector is not None and whole.operations:
+                lanes = _lanes(whole, rows)
+            often[whole.reads, whole.writes, lanes, own, _bits(node, machine)] += node.count
+        table = np.array([*often], dtype=np.int64).reshape(-1, 5, 1)
+        reads, writes, lanes, own, bits = (table[:, at] for at in range(5))
+        return _Pass(reads, writes, [(LANES, lanes)]), own, bits, [*often.values()]
 
     def sums(self, hardware: HardwareBatch) -> tuple[Floats, Floats]:
         """Return cycles and picojoules ``(b)`` on each row, as `vector_work` tells them of each machine."""
         rows = hardware.on(self.accelerator)
         latency, energy = np.zeros((2, max(1, len(hardware))))
-        for whole, operations, bits, count in self._parts:
-            cycles: Any = 0
-            for part in _cycles(whole, bits, rows).values():
-                cycles = np.maximum(cycles, part)
-            latency += count * cycles
-            energy += count * sum(_energy(whole, operations, bits, cycles, rows).values())
+        whole, own, bits, often = self._parts
+        cycles: Any = 0
+        for part in _cycles(whole, bits, rows).values():
+            cycles = np.maximum(cycles, part)
+        spent: Any = sum(_energy(whole, own, bits, cycles, rows).values())
+        for count, busy, picojoules in zip(often, cycles, spent, strict=True):
+            latency += count * busy
+            energy += count * picojoules
         return latency, energy
 
 
@@ -237,7 +252,7 @@ def _way(accelerator: Accelerator, unit: VectorUnit, role: str) -> list[Memory]:
     return [memory for memory in outer if memory.name == unit.memory or memory.can_keep(role, role)]
 
 
-def _moved(whole: _Pass, bits: int, accelerator: Accelerator) -> Iterator[tuple[Memory, dict[str, int]]]:
+def _moved(whole: _Pass, bits: Any, accelerator: Accelerator) -> Iterator[tuple[Memory, dict[str, Any]]]:
     """Yield each memory with the bits that it moves: read, filled, updated and drained."""
     ways = {role: [memory.name for memory in _way(accelerator, accelerator.vector_unit, role)]
             for role in ("inputs", "outputs")}
@@ -248,11 +263,11 @@ def _moved(whole: _Pass, bits: int, accelerator: Accelerator) -> Iterator[tuple[
             if memory.name in ways[role]:
                 moved[inner] = count * bits
                 moved[outer] = moved[inner] if memory.name != ways[role][0] else 0
-        if any(moved.values()):
+        if any(np.any(bits_moved) for bits_moved in moved.values()):
             yield memory, moved
 
 
-def _cycles(whole: _Pass, bits: int, rows: Columns) -> dict[str, Any]:
+def _cycles(whole: _Pass, bits: Any, rows: Columns) -> dict[str, Any]:
     """Return the cycles of one run by what they are taken by, of one machine or ``(b)``."""
     machine, numbers = rows.machine, rows.numbers
     found: dict[str, Any] = {UNIT: 0}
@@ -275,6 +290,8 @@ def _lanes(whole: _Pass, rows: Columns) -> Any:
     """Return the cycles that the lanes take for a pass."""
     machine, unit = rows.machine, rows.machine.vector_unit
     if machine.vector is not None:
+        if whole.operations[0][0] == LANES:
+            return whole.operations[0][1]
         return ceil(sum((count / exact_rate(unit.rate(kind)) for kind, count in whole.operations), Fraction(0)))
     elements: Any = 1
     for array in machine.fanouts:
@@ -292,7 +309,7 @@ def _larger(one: Any, other: Any) -> Any:
     return max(one, other) if isinstance(one, int) and isinstance(other, int) else np.maximum(one, other)
 
 
-def _energy(whole: _Pass, operations: int, bits: int, cycles: Any, rows: Columns) -> dict[str, Any]:
+def _energy(whole: _Pass, operations: Any, bits: Any, cycles: Any, rows: Columns) -> dict[str, Any]:
     """Return picojoules of one run by memory, and of the unit: ``operations`` of its own, whether folded or not."""
     machine, numbers, found = rows.machine, rows.numbers, dict[str, Any]()
     for memory, moved in _moved(whole, bits, machine):
