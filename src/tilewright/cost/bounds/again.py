@@ -81,9 +81,12 @@ class Again:
         for t, (tensor, chains) in enumerate(zip(tensors, self._chains, strict=True)):
             for o, chain in enumerate(chains):
                 each[:, t, o] = self.passing.sharing(tensor, chain[-1])
-                for s, name in enumerate(wanted):
-                    fixed[s, :, t, o], price[s, :, t, o], asked[s, :, t, o] = (
-                        self._energy(tensor, chain) if name == ENERGY else self._words(tensor, chain, name))
+            for s, name in enumerate(wanted):
+                told: Sequence[tuple[Any, ...]] = (
+                    [self._energy(tensor, chain) for chain in chains] if name == ENERGY else
+                    self._words(tensor, chains, name))
+                for o, (own, again, asks) in enumerate(told):
+                    fixed[s, :, t, o], price[s, :, t, o], asked[s, :, t, o] = own, again, asks
         out = np.empty((len(wanted), rows.count))
         cells, chained, work = self._cells
         least_sums(cells, chained, (fixed, price, asked, each), self._rooms, self._spreads,
@@ -108,17 +111,17 @@ class Again:
         words = self.passing.asked(tensor, chain[-1]).astype(np.float64)
         return spent - asked * words, again * tensor.words(self.passing.operator.sizes), asked
 
-    def _words(self, tensor: Tensor, chain: Chain, port: str) -> tuple[Any, Any, Any]:
-        """Return the words of a port of the outermost memory that are fixed, of all again, and of each asked for."""
+    def _words(self, tensor: Tensor, chains: Sequence[Chain], port: str) -> list[tuple[float, float, float]]:
+        """Return the words of a port of the outermost memory, by chain: fixed, of all again, and of each asked for."""
         outermost = self.passing.rows.machine.memories[0].name
-        if chain[0] != outermost:
-            return 0.0, 0.0, 0.0
-        words = tensor.words(self.passing.operator.sizes)
-        read, updated = (float(kind in ACCESSES[port]) * self.passing.rows.scale(tensor, outermost)
-                         for kind in ("read", "update"))
+        if chains[0][0] != outermost:
+            return [(0.0, 0.0, 0.0)] * len(chains)
+        words, scale = tensor.words(self.passing.operator.sizes), self.passing.rows.scale(tensor, outermost)
+        read, updated = (float(kind in ACCESSES[port]) * scale for kind in ("read", "update"))
         once = read + updated if tensor.is_output else read
         first = -words * read if tensor.is_output else 0.0
-        return (first, 0.0, once) if len(chain) == 1 else (first + words * once, words * once, 0.0)
+        return [(first, 0.0, once) if len(chain) == 1 else (first + words * once, words * once, 0.0)
+                for chain in chains]
 
     @cached_property
     def _cells(self) -> tuple[Any, Any, Any]:

@@ -109,8 +109,7 @@ class MachineRows(Once):
 
     def bits(self, tensor: Tensor, name: str) -> int | Fraction:
         """Return the bits of a word of a tensor at a memory, at least: those of partial sums where none is final."""
-        behind_arrays = self.outside[name].min() > 1  # no home of an output
-        return held_bits(tensor, self.machine) if behind_arrays else tensor_bits(tensor, self.machine)
+        return held_bits(tensor, self.machine) if self._behind[name] else tensor_bits(tensor, self.machine)
 
     def room(self, memory: Memory, partition: str | None) -> Floats | None:
         """Return the bytes of a room of a memory; None where it is unlimited."""
@@ -166,6 +165,11 @@ class MachineRows(Once):
         for name in names:
             found.append(found[-1] * self._instances.get(name, 1))
         return dict(zip(names, found, strict=False))
+
+    @cached_property
+    def _behind(self) -> dict[str, bool]:
+        """Whether a level lies behind arrays, where no output has its home."""
+        return {name: bool(instances.min() > 1) for name, instances in self.outside.items()}
 
     @cached_property
     def active(self) -> dict[str, NDArray[np.int64]]:
