@@ -403,8 +403,9 @@ class Nests:
     def costs(self, problem: DesignProblem, layer: int, hardware: HardwareBatch) -> tuple[Floats, Floats, Floats]:
         """Return ``(n)`` each: cycles, picojoules, and by how much each is illegal, on as many machines or on one."""
         found = np.zeros((3, len(self)))
+        hardware.on(problem.space.accelerator)  # once for all layers and parts
         for rows, batch in self.parts(problem, layer):
-            own = hardware.take(rows) if len(hardware) else hardware
+            own = hardware.take(rows) if len(rows) < len(hardware) else hardware
             scored = problem.model(layer, batch.layout).score(batch, own)
             found[:, rows] = scored.latency_cycles, scored.energy_pj, np.where(scored.legal, 0.0, 1.0 + scored.excess)
         return found[0], found[1], found[2]

@@ -52,8 +52,11 @@ class HardwareBatch:
         return max((len(column) for column in self.values.values()), default=0)
 
     def take(self, index: "NDArray[np.intp] | slice") -> "HardwareBatch":
-        """Return some of the rows."""
-        return replace(self, values={key: column[index] for key, column in self.values.items()})
+        """Return some of the rows, with what `on` has made of them."""
+        found = replace(self, values={key: column[index] for key, column in self.values.items()})
+        vars(found)["_on"] = {which: (columns.take(index), machine)
+                              for which, (columns, machine) in vars(self).get("_on", {}).items()}
+        return found
 
     def on(self, machine: Accelerator) -> "Columns":
         """Return all numbers of the rows; ``machine`` has those that neither they nor a base name.

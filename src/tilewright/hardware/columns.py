@@ -58,14 +58,16 @@ def listed(values: tuple[float, ...], places: Any) -> Any:
     return np.array(values)[places]
 
 
-def first_places(numbers: Any, values: Any, count: int) -> Any:
-    """Return the place of the first of ascending ``numbers(places)`` that is no less than each of ``values``."""
-    low, high = np.zeros(np.shape(values), dtype=np.int64), np.full(np.shape(values), count - 1, dtype=np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        enough = numbers(middle) >= values
-        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
-    return low
+def first_places(among: Any, values: Any) -> Any:
+    """Return the place in a `NumberRange` of the first value no less than each of ``values``, or of the highest."""
+    last = len(among) - 1
+    if among.values:
+        return np.minimum(np.searchsorted(np.array(among.values), values), last)
+    found = np.clip(np.ceil((values - among.low) / among.step), 0, last).astype(np.int64)
+    # By rounding it is one off, at most.
+    found -= (found > 0) & (among.value(found - 1) >= values)
+    found += (found < last) & (among.value(found) < values)
+    return found
 
 
 def last_places(among: Any, values: Any) -> Any:

@@ -59,7 +59,7 @@ class NumberRange:
         """Return ``(b)``: the place of the smallest value from each of ``values`` on, or of the highest of all."""
         from tilewright.hardware.columns import first_places  # noqa: PLC0415  (NumPy loads late)
 
-        return first_places(self.value, values, len(self))
+        return first_places(self, values)
 
 
 @dataclass(frozen=True)

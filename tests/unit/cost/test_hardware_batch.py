@@ -93,6 +93,19 @@ def test_rows_give_what_each_machine_gives_by_itself(name):
         assert len(set(found.latency_cycles)) > 50 and len(set(found.area_um2)) == 100
 
 
+def test_rows_that_are_taken_have_their_numbers_whatever_was_made_of_all_before():
+    base = preset("edge-s2")
+    sizes = {("SG", "capacity_bytes"): np.array([2e3, 8e3, 3e4]), ("PEs", "x"): np.array([4.0, 7.0, 9.0])}
+    whole, rows = HardwareBatch(sizes), np.array([2, 0])
+    before = whole.take(rows).on(base).numbers
+    made = whole.on(base).numbers
+    after = whole.take(rows).on(base).numbers
+    assert before.keys() == after.keys()
+    for key, one in before.items():
+        assert np.array_equal(one, after[key])
+        assert np.array_equal(one, np.broadcast_to(made[key], 3)[rows] if isinstance(one, np.ndarray) else made[key])
+
+
 def test_rows_of_the_sparse_model_give_what_each_machine_gives_by_itself():
     base, rng = preset("accel-b-sparse"), np.random.default_rng(6)
     operator = with_densities(LAYER, {"inputs": 0.4, "weights": 0.6})

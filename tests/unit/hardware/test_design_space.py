@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.base import InputError
@@ -88,3 +89,12 @@ def test_places_and_values_of_a_range() -> None:
     steps, some = NumberRange(2.0, 11.0, 4.0), NumberRange.listed((1.0, 5.0, 25.0))
     assert (len(steps), steps.value(2), steps.place(9.9), steps.place(0.0), steps.place(99.0)) == (3, 10.0, 1, 0, 2)
     assert (len(some), some.value(2), some.place(24.0), some.place(0.1), some.place(99.0)) == (3, 25.0, 1, 0, 2)
+
+
+@pytest.mark.parametrize("one", [NumberRange(2.0, 11.0, 4.0), NumberRange(0.1, 7.0, 0.1), NumberRange(5.0, 5.0, 1.0),
+                                 NumberRange.listed((1.0, 5.0, 25.0))])
+def test_the_first_place_from_a_value_on_is_that_of_the_smallest_value_no_less(one: NumberRange) -> None:
+    every = np.array([one.value(place) for place in range(len(one))])
+    wanted = np.concatenate([every, np.nextafter(every, 99.0), np.nextafter(every, 0.0), [0.0, 99.0, np.inf]])
+    expected = [next((place for place, value in enumerate(every) if value >= least), len(one) - 1) for least in wanted]
+    assert one.first_places(wanted).tolist() == expected
