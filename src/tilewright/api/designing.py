@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from tilewright.codesign import (
     read_limits,
 )
 from tilewright.codesign import design as design_of
-from tilewright.cost import kept_bounds
+from tilewright.cost import kept_bounds, layer_bounds
 from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.jobs import interruptible
 from tilewright.mapping import DATAFLOWS, precise_graph
@@ -379,16 +379,20 @@ def _request(asked: DesignOptions, problem: DesignProblem) -> RequestRecord:
 
 
 def _as_runs(found: Sequence[Designed], graphs: Sequence[Graph], request: RequestRecord) -> Iterator[RunRecord]:
-    """Yield each network on the machine that was found, or on those of its layers, of which the largest is named."""
+    """Yield each network on the machine that was found, or on those of its layers, of which the largest is named.
+
+    Bounds of their layers are tight in energy where that counts in the design: else they would take a third of it.
+    """
     designed = {operator.signature: (one.machine, layer) for one in found
                 for operator, layer in zip(one.problem.layers, one.layers.values(), strict=True)}
     machine = max((one.machine for one in found), key=lambda one: one.area_um2)
+    bounds = kept_bounds if found[0].problem.priced else partial(layer_bounds, bypass=True)
     for graph in graphs:
         layers = []
         for unique in unique_operators(graph):
             own, layer = designed[unique.operator.signature]
             layers.append(layer_record(
-                unique.operator, own, (layer.mapping, layer.cost), kept_bounds(unique.operator, own),
+                unique.operator, own, (layer.mapping, layer.cost), bounds(unique.operator, own),
                 names=unique.names, count=unique.count))
         seconds = sum(one.seconds for one in found)
         record = new_run(graph, machine, request, layers, unfinished=(), seconds=(seconds, 0.0, 0.0), cause="")

@@ -80,6 +80,9 @@ class Auto:
         self.factor = 0
         self.offered: dict[tuple[float, ...], float] = {}
         """What machines were to come to when they were last scored."""
+        self.within: dict[bytes, tuple[bool, Places]] = {}
+        self.bounded: dict[bytes, tuple[float, Floats, Floats]] = {}
+        """By the places of machines what is `_reached` from them, and their bounds with those of each layer."""
 
     def steps(self) -> Iterator[None]:
         """Work until the session is over, step by step."""
@@ -277,21 +280,32 @@ class Auto:
         rows += [part for factor in FACTORS for part in self._scaled(centre, factor)]
         changed = np.unique(np.concatenate(rows), axis=0)
         changed = np.maximum(changed, self.low)
-        return values_at(problem, np.unique(self._within(changed, changed), axis=0))
+        return values_at(problem, np.unique(self.within_reach(changed, changed), axis=0))
 
-    def _within(self, places: Places, others: Places) -> Places:
+    def within_reach(self, places: Places, others: Places) -> Places:
         """Return the machines within limits, and others with each number in turn as large as these allow.
 
-        Of the others those that are within limits with that number at its least.
+        Of the others those that are within limits with that number at its least. Kept by machine: most are neighbours
+        of a best one that stays the same for many rounds.
         """
-        at = np.repeat(np.arange(len(self.low)), len(others))
-        least, every = np.tile(others, (len(self.low), 1)), np.arange(len(at))
+        known, both = self.within, [[row.tobytes() for row in part] for part in (places, others)]
+        new = {key: row for part, rows in zip(both, (places, others), strict=True)
+               for key, row in zip(part, rows, strict=True) if key not in known}
+        if new:
+            known.update(zip(new, self._reached(np.array([*new.values()])), strict=True))
+        return np.concatenate([places[[known[key][0] for key in both[0]]], *(known[key][1] for key in both[1])])
+
+    def _reached(self, places: Places) -> list[tuple[bool, Places]]:
+        """Return of each machine whether it is within limits, and those with one number as large as these allow."""
+        at = np.repeat(np.arange(len(self.low)), len(places))
+        least, every = np.tile(places, (len(self.low), 1)), np.arange(len(at))
         least[every, at] = self.low[at]
         found = taken(self.problem, np.concatenate([places, least]))
         held, below = found[len(places):] <= 1, found[len(places):]
         most = np.array([len(one) - 1 for one in self.problem.space.ranges.values()])
-        return np.concatenate([places[found[:len(places)] <= 1], grown(
-            self.problem, least[held], most[at[held]], at[held], below[held])])
+        made = grown(self.problem, least[held], most[at[held]], at[held], below[held])
+        whose = (every % len(places))[held]
+        return [(bool(found[place] <= 1), made[whose == place]) for place in range(len(places))]
 
     def _values(self, key: Number, value: float) -> NDArray[np.int64]:
         """Return places of a number near a value: what mappings need there, and a little more or less."""
@@ -327,7 +341,8 @@ class Auto:
     def _fill(self, best: Machine, factor: float) -> None:
         """Queue the machines with one number more or less by a factor or the least, and another as large as then fits.
 
-        Those come first whose bound is least. Children are shared among layers by how far each is from its bound.
+        Those come first whose bound is least. Bounds are kept by machine. Children are shared among layers by how far
+        each is from its bound.
         """
         ranges = self.problem.space.ranges
         own = np.array([one.place(best[key]) for key, one in ranges.items()], dtype=np.int64)
@@ -337,11 +352,17 @@ class Auto:
         changed = np.maximum(changed, self.low)
         changed = changed[(changed != own).any(axis=1)]
         near = np.concatenate([changed[:len(changed) * self.sparing], *self._scaled(best, factor)])
-        places = np.unique(self._within(near, changed), axis=0)
+        places = np.unique(self.within_reach(near, changed), axis=0)
         places = np.concatenate([own[None], places[(places != own).any(axis=1)]])
-        (bounds, layers), values = bounds_at(self.problem, places), values_at(self.problem, places)
-        self.queue = [(float(bounds[at]), _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist() if at]
-        self._share(layers.latency_cycles[:, 0], layers.energy_pj[:, 0])
+        keys, values, known = [row.tobytes() for row in places], values_at(self.problem, places), self.bounded
+        new = [at for at, key in enumerate(keys) if key not in known]
+        if new:
+            found, layers = bounds_at(self.problem, places[new])
+            known.update((keys[at], (float(found[row]), layers.latency_cycles[:, row], layers.energy_pj[:, row]))
+                         for row, at in enumerate(new))
+        bounds = [known[key][0] for key in keys]
+        self.queue = [(bounds[at], _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist() if at]
+        self._share(*known[keys[0]][1:])
 
     def _scaled(self, best: Machine, factor: float) -> list[Places]:
         """Return the machines with all numbers more or less by a factor, where it pays to take less than is allowed."""

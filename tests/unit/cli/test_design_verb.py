@@ -168,6 +168,9 @@ def test_tensors_pass_memories_in_designs_unless_the_machine_keeps_them(tmp_path
 
 def test_fixed_hardware_is_searched_as_it_is_and_fixed_mappings_follow_the_dataflow():
     fixed = tw.design(TWO, "edge-s2", fix="hardware", budget=200, store=False)
+    for layer in fixed.runs[0].record.layers:
+        assert 0 < layer.bounds.energy_pj <= layer.cost.energy_pj
+        assert 0 < layer.bounds.latency_cycles <= layer.cost.latency_cycles
     assert fixed.machine.area_um2 == tw.load_accelerator("edge-s2").area_um2
     assert fixed.result.samples > 100
     assert fixed.score <= tw.map(TWO, "edge-s2", objective="latency", budget=20, store=False).latency_cycles

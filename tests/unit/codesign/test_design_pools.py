@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.codesign import DesignProblem, Nests, design, read_limits
+from tilewright.codesign import DesignProblem, Nests, Session, design, read_limits
+from tilewright.codesign.auto import Auto
 from tilewright.codesign.pools import MappingPool, Pooling
 from tilewright.codesign.screening import grown, taken, values_at
 from tilewright.cost import HardwareBatch
@@ -83,6 +84,21 @@ def test_a_number_grows_to_the_last_value_within_the_limits() -> None:
         assert (taken(asked, made) <= 1).all()
         assert (taken(asked, more) > 1).all()
         assert (np.delete(made, at, axis=1) == np.delete(low, at, axis=1)).all()
+
+
+def test_machines_within_reach_that_are_kept_are_those_found_anew() -> None:
+    asked, rng = problem("latency"), np.random.default_rng(4)
+
+    def auto() -> Auto:
+        return Auto(Session(asked, 100, None, 0, Runner()), {})
+
+    kept = auto()
+    places = kept.low + np.floor(np.array([3000.0, 40.0, 60.0]) * rng.random((40, 3))).astype(np.int64)
+    assert 5 < (taken(asked, places) <= 1).sum() < 38
+    kept.within_reach(places[:30], places[10:20])
+    again, anew = (one.within_reach(places[:20], places) for one in (kept, auto()))
+    assert np.array_equal(again, anew)
+    assert (taken(asked, anew) <= 1).all() and len(anew) > 40
 
 
 def test_mappings_of_one_machine_serve_another_of_fewer_lanes_and_smaller_memories() -> None:
