@@ -325,9 +325,9 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
         for layer in record.layers:
             if layer.cost is None:
                 yield Text(f"  {layer.name}: {layer.reason}", style="red")
-    broken = [layer for layer in record.layers if layer.search is not None and not layer.search.feasible]
+    broken = [layer for layer in record.layers if layer.cost is not None and layer.search and not layer.search.feasible]
     for proved, told in ((True, "can meet"), (False, "met")):
-        names = [layer.name for layer in broken if (layer.cost is not None and bool(layer.reason)) == proved]
+        names = [layer.name for layer in broken if bool(layer.reason) == proved]
         if names:
             yield Text(f"No mapping {told} the constraints for {', '.join(names)}; the ones that break them least are "
                        "shown.", style="bold red")

@@ -324,6 +324,8 @@ class _Race:
             entrant.seconds = entrant.run.seconds + max(0.0, self.watch.left())
         else:
             entrant.seconds = math.inf if seconds is None else seconds - sum(other.run.seconds for other in others)
+        if not any(each.run.samples for each in self.entered.values()):  # one batch at least, however short the time
+            entrant.seconds = max(entrant.seconds, math.ulp(0.0))
         yield from self._on(entrant, ahead)
 
     def _on(self, entrant: _Entrant, ahead: float) -> Iterator[None]:

@@ -100,6 +100,12 @@ def test_a_layer_without_any_legal_mapping_says_why(tilewright, machine, tmp_pat
     assert found.code == 1
     assert "No legal mapping among 300 samples: even the smallest tiles are illegal: Buffer holds 3 B" in found.out
     assert json.loads((tmp_path / "r.json").read_text())["layers"][0]["cost"] is None
+    assert "constraints" not in found.out  # there are none, and no mapping that breaks them least
+
+
+def test_every_layer_has_one_batch_however_short_the_time(tilewright, machine):
+    found = tilewright("map", "matmul:M=1,N=1,K=1", "-a", machine, "-b", "0.0001ms", "--no-store")
+    assert found.code == 0 and "no legal mapping" not in found.out
 
 
 def test_constraints_that_nothing_meets_are_told(tilewright, machine):

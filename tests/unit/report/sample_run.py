@@ -122,7 +122,7 @@ def sample_layer(name: str, count: int, operator: Operator, rng: np.random.Gener
 
 def unmapped(layer: LayerRecord) -> LayerRecord:
     """Return the layer as it looks when no legal mapping was found."""
-    search = replace(layer.search, legal_samples=0, score=None, history=())
+    search = replace(layer.search, legal_samples=0, score=None, history=(), feasible=False)
     return replace(layer, mapping=None, cost=None, roofline=None, search=search,
                    reason="No legal mapping in 10,000 samples: Spad.weights holds 448 bytes, the smallest tile tried "
                           "needs 512; raise Spad.partitions_bytes.weights to 512.")

@@ -109,6 +109,7 @@ def test_layers_without_a_mapping_are_told(gappy, lonely):
     assert "smallest tile tried needs 512" in text
     alone = " ".join(" ".join(Reader(render_page(lonely)).texts).split())
     assert "1 layer has no legal mapping; the totals leave it out." in alone
+    assert "the constraints for" not in text + alone
 
 
 def test_many_layers_without_a_mapping_are_listed_in_short(run):
