@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.base.documents import read_record as read_record
     from tilewright.base.documents import read_text as read_text
     from tilewright.base.documents import read_yaml as read_yaml
+    from tilewright.base.documents import shown as shown
     from tilewright.base.errors import InputError as InputError
     from tilewright.base.extras import EXTRAS as EXTRAS
     from tilewright.base.extras import has_extra as has_extra

@@ -34,10 +34,10 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
 
 def open_binary(path: str | Path) -> BinaryIO:
     """Open a file as `open` does to read its bytes; a pipe that nobody writes to is found empty, without a wait."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
     if hasattr(os, "set_blocking"):
-        os.set_blocking(handle, True)
-    return open(handle, "rb")
+        os.set_blocking(file.fileno(), True)
+    return file
 
 
 def _bytes(path: str | Path, most_bytes: int) -> bytes:
@@ -62,6 +62,13 @@ def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "last"] = "
     from tilewright.base.composing import composed  # noqa: PLC0415  (ruamel.yaml loads late)
 
     return composed(text, label, kind, (MOST_VALUES, MOST_DEEP))
+
+
+def shown(tree: Any) -> object:
+    """Return what an error says of a part of a document: a number or a text itself, of all else what it is."""
+    if isinstance(tree, dict | list):
+        return "a list" if isinstance(tree, list) else "a mapping"
+    return "nothing" if tree is None else tree
 
 
 Record = TypeVar("Record")
@@ -89,7 +96,7 @@ def read_record(record: type[Record], form: RecordFormat, text: str, label: str)
 
     tree = read_json(text, label)
     if not isinstance(tree, dict) or tree.get("kind") != form.kind:
-        given = tree.get("kind") if isinstance(tree, dict) else type(tree).__name__
+        given = tree.get("kind") if isinstance(tree, dict) else shown(tree)
         raise InputError(label, f"must be {form.called}, of kind {form.kind!r}", given,
                          f"Written by: tilewright {form.verb} ... --json FILE")
     try:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base.documents import read_text, read_yaml
+from tilewright.base.documents import read_text, read_yaml, shown
 from tilewright.base.errors import InputError
 from tilewright.base.located import Location, line_of, path_text
 
@@ -44,8 +44,7 @@ class FieldsDocument:
         self.label, self.root = label, root
         tree = read_yaml(text, label, "lines")
         if not isinstance(tree, CommentedMap):
-            raise InputError(f"{label}:1 {root}", "must be a mapping of fields",
-                             "nothing" if tree is None else type(_plain(tree)).__name__, f"Start with {start}")
+            raise InputError(f"{label}:1 {root}", "must be a mapping of fields", shown(tree), f"Start with {start}")
         self.tree = tree
 
     @classmethod

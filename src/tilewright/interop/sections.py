@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
-from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml
+from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml, shown
 from tilewright.interop.notes import Notes
 from tilewright.interop.rendering import INCLUDED
 from tilewright.interop.templates import Rendered
@@ -118,14 +118,14 @@ class Node:
         """Return what must be fields and values; ``empty`` where it may be nothing."""
         value = {} if empty and not self.value else self.value
         if not isinstance(value, Mapping):
-            raise self.fail("must be fields and values", _shown(value))
+            raise self.fail("must be fields and values", shown(value))
         return value
 
     def items(self, empty: bool = False) -> "list[Node]":
         """Return the entries of what must be a list; ``empty`` where it may be nothing."""
         value = [] if empty and not self.value else self.value
         if isinstance(value, str) or not isinstance(value, Sequence):
-            raise self.fail("must be a list", _shown(value))
+            raise self.fail("must be a list", shown(value))
         return [self.at(index, entry) for index, entry in enumerate(value)]
 
     def texts(self) -> list[str]:
@@ -142,14 +142,14 @@ class Node:
                 raise self.fail("must be a number or an expression of known names", value[:_MOST_SHOWN],
                                 str(error)[:_MOST_SHOWN]) from None
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_NUMBER:
-            raise self.fail("must be a finite number", str(_shown(self.value))[:_MOST_SHOWN])
+            raise self.fail("must be a finite number", str(shown(self.value))[:_MOST_SHOWN])
         return float(value)
 
     def whole(self, names: Mapping[str, Any] | None = None, least: int = 1) -> int:
         """Return a whole number of at least ``least``."""
         value = self.number(names)
         if value != int(value) or value < least:
-            raise self.fail(f"must be a whole number of at least {least}", _shown(self.value))
+            raise self.fail(f"must be a whole number of at least {least}", shown(self.value))
         return int(value)
 
 
@@ -160,8 +160,7 @@ def whole_section(text: str, label: str, notes: Notes) -> Section:
     """
     document = read_yaml(text, label, "last")
     if not isinstance(document, CommentedMap | CommentedSeq):
-        raise InputError(f"{label}:1", "must be fields and values, or a list",
-                         "nothing" if document is None else type(document).__name__)
+        raise InputError(f"{label}:1", "must be fields and values, or a list", shown(document))
     check_size(label, document)
     return Section(label, "", plain_tree(document), document, notes)
 
@@ -198,8 +197,7 @@ def whole_document(label: str, texts: Rendered, sections: Sequence[str]) -> tupl
     for tree in (*trees.values(), document):
         settled(tree)
     if not isinstance(document, CommentedMap):
-        raise InputError(f"{label}:1", f"must hold one of {', '.join(sections)}",
-                         "nothing" if document is None else type(document).__name__)
+        raise InputError(f"{label}:1", f"must hold one of {', '.join(sections)}", shown(document))
     check_size(label, document)
     return document, origins
 
@@ -303,9 +301,3 @@ def _value(node: ast.expr, names: Mapping[str, Any], depth: int) -> float:  # no
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         return _FUNCTIONS[node.func.id](*(_value(argument, names, depth + 1) for argument in node.args))
     raise ValueError(f"cannot read {ast.unparse(node)!r}")
-
-
-def _shown(node: Any) -> object:
-    if isinstance(node, Mapping | list):
-        return type(node).__name__
-    return "nothing" if node is None else node

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base import InputError, read_json, read_text, read_yaml, unknown_name
+from tilewright.base import InputError, read_json, read_text, read_yaml, shown, unknown_name
 from tilewright.workload import layers_diffusion, layers_image, layers_language, layers_sequence  # noqa: F401  (they register their kinds of layers)
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
@@ -63,7 +63,7 @@ def read_document(path: Path) -> dict[str, Any]:
     text = read_text(path)
     document = (read_json if path.suffix == ".json" else read_yaml)(text, str(path))
     if not isinstance(document, dict):
-        raise InputError(str(path), "must hold a mapping with `layers` or `operators`", type(document).__name__)
+        raise InputError(str(path), "must hold a mapping with `layers` or `operators`", shown(document))
     return document
 
 

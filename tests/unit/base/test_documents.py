@@ -85,6 +85,10 @@ def test_files_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match="must have at most 16 MiB"):
         read_text("/dev/zero")
     assert len(read_text(tmp_path / "large", 2 * MOST_BYTES)) == MOST_BYTES + 1
+    held = len(os.listdir("/dev/fd"))
+    with pytest.raises(InputError, match=f"Is a directory: '{tmp_path}'"):
+        read_text(tmp_path)
+    assert len(os.listdir("/dev/fd")) == held  # and nothing stays open
     with pytest.raises(InputError, match=r"large: must have at most 1 MiB"):
         read_text(tmp_path / "large", 2**20)
 

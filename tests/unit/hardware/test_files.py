@@ -283,7 +283,7 @@ def test_malformed_files_say_where_and_how(tmp_path, old, new, field, says):
 
 @pytest.mark.parametrize(("text", "says"), [
     ("\n", "<text>:1 arch: must be a mapping of fields; Got 'nothing'; Start with name:"),
-    ("- a\n- b\n", "<text>:1 arch: must be a mapping of fields; Got 'list'"),
+    ("- a\n- b\n", "<text>:1 arch: must be a mapping of fields; Got 'a list'"),
     ("name: x\n\x07\n", "<text>: must be YAML"),
     ("name: x\nlevels: 3\n", "<text>:2 arch.levels: must be a valid list; Got 3."),
     ("name: x\nlevels:\n  - 5\n", "<text>:3 arch.levels[0]: must be a valid dictionary; Got 5."),
