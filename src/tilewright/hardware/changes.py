@@ -96,7 +96,7 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
     """Return what ``LEVEL.number=VALUES`` varies: its name, its values as texts, and the numbers of each.
 
     Values are listed, ``8x8,16x16``, or told as first and last one and a factor or a step: ``64KB..1MB*2``,
-    ``4..16+4``.
+    ``4..16+4``. Where one has KB, which are 1024 bytes, MB and GB are powers of 1024, too.
 
     Raises an `InputError`, as `changed` does, or if a value comes twice, or there are too many.
     """
@@ -106,20 +106,19 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
     listed: list[str] = []
     for part in values.split(","):
         steps = _STEPS.fullmatch(part.strip())
-        listed += [part.strip()] if steps is None else _between(machine, name, steps)
-    found = [read_change(machine, f"{name}={value}") for value in listed]
+        listed += [part.strip()] if steps is None else _between(machine, name, steps, "KB" in values)
+    found = [read_change(machine, f"{name}={_binary(value) if 'KB' in values else value}") for value in listed]
     if any(one in found[:at] for at, one in enumerate(found)):
         raise InputError(name, "must list each value once", values)
     return name, tuple(listed), found
 
 
-def _between(machine: Accelerator, name: str, steps: re.Match[str]) -> list[str]:
-    """Return the values from one to another in steps, in the unit of the first."""
+def _between(machine: Accelerator, name: str, steps: re.Match[str], binary: bool) -> list[str]:
+    """Return the values from one to another in steps, in the unit of the first; MB may be ``binary``."""
     first, last, sign, by = steps.groups()
     match = _FIGURE.fullmatch(first)
     if match is None:
         raise InputError(name, "must list its values", f"{first}..{last}", "For example 8x8,16x16")
-    binary = any("KB" in text for text in (first, last))
     low, high = (_figure(machine, name, _binary(end) if binary else end) for end in (first, last))
     scale = low / float(match[1])
     if sign == "*":
@@ -133,7 +132,7 @@ def _between(machine: Accelerator, name: str, steps: re.Match[str]) -> list[str]
     found = list(takewhile(lambda value: value <= high * (1 + 1e-9), values))
     if not found or len(found) > MOST_VALUES:
         raise InputError(name, f"must have from 1 to {MOST_VALUES:,} values", f"{first}..{last}{sign}{by}")
-    return [f"{value / scale:g}{match[2] or ''}" for value in found]
+    return [f"{value / scale:.12g}{match[2] or ''}" for value in found]
 
 
 def _figure(machine: Accelerator, name: str, value: str) -> float:

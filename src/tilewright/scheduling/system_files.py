@@ -110,6 +110,7 @@ def _machine(document: FieldsDocument, place: int, given: CoreFields, clock_mhz:
                              "Write flexible: true for arrays of any shape; take the sections out")
     except InputError as error:
         raise document.fail((*where, "accelerator"), f"{error.field}: {error.rule}", error.given, error.mend) from None
+    machine = replace(machine, frequency_mhz=float(clock_mhz))  # first, as bandwidths in GB/s depend on it
     numbers: dict[Number, float] = {}
     for key, value in given.numbers.items():
         try:
@@ -126,4 +127,4 @@ def _machine(document: FieldsDocument, place: int, given: CoreFields, clock_mhz:
     levels = [replace(level, flexible=given.flexible or level.flexible) if isinstance(level, Fanout) else level
               for level in machine.levels[1:]]
     outermost = replace(machine.memories[0], bandwidth=Bandwidth())
-    return replace(machine, levels=(outermost, *levels), frequency_mhz=float(clock_mhz))
+    return replace(machine, levels=(outermost, *levels))

@@ -71,6 +71,13 @@ def test_values_are_listed_or_stepped(text: str, values: str) -> None:
     assert len({tuple(one.values()) for one in numbers}) == len(texts)
 
 
+@pytest.mark.parametrize(("text", "last"), [
+    ("SG.capacity=512KB,1MB", 2**20), ("SG.capacity=512KB..1MB*2", 2**20), ("SG.capacity=500kB,1MB", 10**6),
+    ("SG.capacity=1234567..2469135+1234567", 2469134)])
+def test_no_digit_is_lost_and_a_unit_means_the_same_in_all_values(text: str, last: int) -> None:
+    assert read_values(preset("edge-s2"), text)[2][-1] == {("SG", "capacity_bytes"): last}
+
+
 @pytest.mark.parametrize(("text", "said"), [
     ("SG.size=3", "must be a number of the machine"), ("XX.capacity=3", "must be a number of one of DRAM"),
     ("SG.capacity=3 apples", "must have one of the units"), ("SG.capacity=", "must be LEVEL.NUMBER=VALUE"),

@@ -27,7 +27,7 @@ clock_mhz: 500
 host_bandwidth: 32GB/s
 memory_bandwidth: 16GB/s
 cores:
-- {accelerator: eyeriss, count: 2}
+- {accelerator: eyeriss, count: 2, with: {GLB.bandwidth: 4GB/s}}
 - {name: small, accelerator: beside.yaml, dataflow: shidiannao}
 - {accelerator: magma-core, flexible: true, with: {PEs.x: 8, SG.capacity_bytes: 64 KiB}}
 """
@@ -76,6 +76,7 @@ def test_files_list_presets_and_files_of_their_own_folder(tmp_path):
     assert [core.style for core in system.cores] == ["free", "free", "shidiannao", "free"]
     assert system.bandwidth == pytest.approx(16e9 / 500e6)
     assert [core.accelerator.frequency_mhz for core in system.cores] == [500] * 4
+    assert system.cores[0].accelerator.numbers["GLB", "bandwidth_words_per_cycle.read"] == 8 / 2  # at 500 MHz
     assert all(core.accelerator.memories[0].bandwidth.shared is None for core in system.cores)
     assert system.kind_of.tolist() == [0, 0, 1, 2] and len(system.kinds) == 3
     assert system.cores[3].accelerator.numbers["SG", "capacity_bytes"] == 64 * 1024
