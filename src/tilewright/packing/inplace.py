@@ -36,7 +36,7 @@ def pack_in_place(buffers: Buffers, capacity: int | None, seconds: float | None,
             whole, groups = joined
             found = place(whole, None if left is None else left / min(2, len(choices) - number))
             nodes, method = nodes + found.nodes, found.method
-            least = min(least, inf if found.offsets is None and found.proven else found.bound)
+            least = min(least, found.bound)
             if found.offsets is not None and (offsets is None or found.height < height):
                 offsets = found.offsets[groups]
                 height = int((offsets + buffers.size).max())

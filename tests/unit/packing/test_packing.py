@@ -89,6 +89,13 @@ def test_a_gap_is_used():
     assert pack(buffers).height == 4 and pack(some((0, 9, 4), (3, 5, 4))).height == 8
 
 
+def test_one_place_suits_the_alignments_of_all_that_share_it():
+    """Multiples of 4 and of 6: the second place begins at 12, not at 6."""
+    buffers = some((0, 3, 5), (2, 5, 5), (0, 3, 5), (2, 5, 5), alignment=(4, 6, 4, 6), inplace=((), ("a",), (), ("c",)))
+    found = pack(buffers)
+    assert not verify_packing(buffers, found.offsets) and (found.height, sorted(found.offsets)) == (17, [0, 0, 12, 12])
+
+
 def test_a_result_takes_the_place_of_what_it_is_made_of():
     buffers = some((0, 3, 4), (2, 5, 4), (4, 7, 4), (2, 4, 4), inplace=((), ("a",), ("b",), ()))
     found = pack(buffers)
