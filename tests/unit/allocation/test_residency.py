@@ -230,6 +230,17 @@ def test_bounds_of_capacity_are_between_what_must_move_and_the_best():
     assert min(tighter) > 5, tighter
 
 
+def test_a_store_counts_once_in_a_bound_for_all_gaps_until_the_next_write():
+    """What is written at 0, read at 2 and written again at 4 leaves in both gaps: stored once, loaded twice."""
+    tensors = (Held("x", 1, outside=True), Held("state", 8), Held("a", 9, leaves=True), Held("b", 1, leaves=True),
+               Held("c", 9, leaves=True), Held("d", 1, leaves=True))
+    steps = (Op("make", (0,), (1,)), Op("big", (0,), (2,)), Op("read", (1,), (3,)), Op("large", (0,), (4,)),
+             Op("again", (1,), (1,)), Op("end", (1,), (5,)))
+    problem = ResidencyProblem("twice", steps, tensors, read_pads("10B", dram=Bus(1.0)))
+    prices = Prices(problem, ("bytes",))
+    assert prices.first(capacity_bound(problem, prices)) == 1 + 20 + 8 + 8 < least_bytes(problem) == 1 + 20 + 8 + 8 + 8
+
+
 def test_transfers_hide_behind_operations_as_far_as_addresses_allow():
     for problem in drawn(53, 15, most_steps=9):
         search = solved(problem)
