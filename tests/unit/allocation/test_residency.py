@@ -469,6 +469,15 @@ def test_the_product_and_the_peak():
     assert (peak.record.score, peak.bound) == (64 * 16 + 32 * 16 + 64 * 32, 64 * 16 + 32 * 16 + 64 * 32)
 
 
+def test_a_capacity_that_was_not_shown_to_be_too_small_is_not_told_to_be(monkeypatch):
+    asked = {"pads": "3x40KB", "oversize": "cut", "objective": "peak"}
+    least, exact = tw.allocate("lenet5", **asked).record.score, SOLVERS.get("exact")
+    monkeypatch.setitem(SOLVERS._members, "exact", lambda search: (
+        exact(search) if search.problem.pads[0].capacity_bytes >= 2 * least else None))  # else ended by the time
+    found = tw.allocate("lenet5", **asked)
+    assert found.bound <= least < found.record.score and not found.record.proven
+
+
 def offline(path):
     """Read an offline plan as TensorFlow Lite Micro does: integers of 32 bits, all tensors after the third."""
     version, subgraphs, count, *offsets = struct.unpack(f"<{path.stat().st_size // 4}i", path.read_bytes())
