@@ -172,6 +172,16 @@ def test_flash_attention_is_found_where_words_of_dram_count(machine):
     assert plan.cost.footprint_words > 0.75 * machine.capacity_words or passes == 2
 
 
+def test_nothing_overlaps_the_first_tiles_that_come_in_and_the_last_one_that_goes_out():
+    attention, machine = CASES[1], replace(EDGE, capacity_words=4096, dram_rate=0.5)
+    tiles = product_space(attention, machine)
+    found = fused_costs(attention, machine, tiles)
+    steady = np.maximum(found.compute_cycles, np.maximum(
+        found.dram_words / machine.dram_rate, found.buffer_words / machine.buffer_rate))
+    first, last = 40 * tiles.rows + 40 * tiles.key_chunk, 24 * tiles.rows  # of Q and K, of O
+    assert found.latency_cycles == pytest.approx(steady + (first + last) / 0.5)
+
+
 def test_a_softmax_on_the_vector_unit_takes_time_and_a_second_tile_hides_it():
     attention = flat_block("BERT", 1024).attention
     free, slow = (best_plan(attention, EDGE, softmax=softmax) for softmax in ("free", "vector"))
