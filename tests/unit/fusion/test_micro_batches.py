@@ -323,3 +323,12 @@ def test_what_the_memory_forces_off_chip_is_no_more_than_what_the_best_plan_move
     best = scores(problem, every_strategy(problem)).min()
     found = bounds(problem)
     assert found.compulsory_cycles < found.capacity_cycles <= best < scores(problem, problem.unfused)[0]
+
+
+def test_weights_that_come_again_for_two_results_count_once():
+    """Micro-batches of 1 and 2 fit by themselves, together of 1: weights of 60 come three times, 60 + 60 again."""
+    entries = (ChainEntry("input", 0, 0, 1, 1, (), False), ChainEntry("one", 1, 0, 34, 500, (0,), False),
+               ChainEntry("two", 1, 60, 62, 500, (1,), False), ChainEntry("three", 1, 0, 1, 1, (2,), True))
+    problem = MicroBatchProblem("twice", entries, replace(MACHINE, offchip_bytes_per_cycle=0.01), 3, 100.0)
+    found, best = bounds(problem), scores(problem, every_strategy(problem)).min()
+    assert found.compulsory_cycles + 90 / 0.01 == found.capacity_cycles < best == found.compulsory_cycles + 120 / 0.01
