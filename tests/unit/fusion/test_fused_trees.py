@@ -36,7 +36,7 @@ from tilewright.fusion.trees.joining import best_join, steps_through
 from tilewright.fusion.trees.nests import NestSearch
 from tilewright.fusion.trees.network import FusableUnit, group_cost
 from tilewright.fusion.trees.shapes import shapes, steps_of
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Memory, preset
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Memory, VectorUnit, preset
 from tilewright.mapping import (
     FusedGroup,
     FusedLeaf,
@@ -375,6 +375,14 @@ def test_a_memory_that_lets_all_pass_makes_no_bound_higher():
         wide = replace(plain, accelerator=replace(plain.accelerator, levels=(dram, shared, more)))
         found = tree_bounds(wide)
         assert all(found.value(goal) <= least.value(goal) * (1 + 1e-9) for goal in GOALS)
+
+
+def test_a_bound_counts_no_lanes_for_what_the_output_path_does_on_the_way():
+    """256 additions, a hundredth of one a cycle."""
+    own = problem("latency", residual(), 2000)
+    lanes, folded = (tree_bounds(replace(own, accelerator=replace(own.accelerator, vector=VectorUnit(0.01, folds=folds))))
+                     for folds in ((), ("add",)))
+    assert (lanes.vector_cycles, folded.vector_cycles) == (25_600, 0)
 
 
 @pytest.mark.slow
