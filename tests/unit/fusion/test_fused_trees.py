@@ -109,6 +109,25 @@ def test_a_chain_that_fits_moves_compulsory_words_alone():
     assert plan.unfused.dram_bytes == words + 2 * 24 * (12 + 6)
 
 
+def test_a_result_that_leaves_the_network_may_be_read_on_the_chip_too():
+    """The bound on words is that of a plan which brings it out once, and does not read it again."""
+    known = tensor_graph(chain())
+    tensors = {**known.tensors, "m0": replace(known.tensors["m0"], is_output=True)}
+    plan = fuse_trees(replace(problem(), tensors=replace(known, tensors=tensors)), QUICK)
+    assert plan.gap < 1e-6 and plan.cost.dram_bytes == 24 * 8 + 8 * 12 + 24 * 12 + 12 * 6 + 6 * 10 + 24 * 10
+    for goal in GOALS:
+        assert plan.bounds.value(goal) <= min(plan.cost.value(goal), plan.unfused.value(goal))
+
+
+def test_a_result_that_is_brought_out_for_one_reader_may_be_read_on_the_chip_by_another():
+    """What runs twice is in no group, and reads from outside."""
+    nodes = (MacNode(matmul("m0", m=24, n=12, k=8)), MacNode(matmul("m1", m=24, n=6, k=12), ("m0",)),
+             MacNode(matmul("m2", m=24, n=6, k=12), ("m0",), count=2))
+    plan = fuse_trees(problem(graph=Graph("twice", nodes)), QUICK)
+    assert ("m0", "m1") in [group.names for group in plan.groups]
+    assert (1 - 1e-6) * plan.cost.dram_bytes < plan.bounds.dram_bytes <= plan.cost.dram_bytes
+
+
 def test_words_of_the_main_memory_are_those_of_plans_for_scratchpads_and_of_their_simulation():
     """Where tensors fit whole: fused is what the best plan moves, layer by layer what the naive one does."""
     plan, posed = fuse_trees(problem(), QUICK), network_problem(tensor_graph(chain()), read_pads("1x600B"))
@@ -380,8 +399,8 @@ def test_a_memory_that_lets_all_pass_makes_no_bound_higher():
 def test_a_bound_counts_no_lanes_for_what_the_output_path_does_on_the_way():
     """256 additions, a hundredth of one a cycle."""
     own = problem("latency", residual(), 2000)
-    lanes, folded = (tree_bounds(replace(own, accelerator=replace(own.accelerator, vector=VectorUnit(0.01, folds=folds))))
-                     for folds in ((), ("add",)))
+    units = (VectorUnit(0.01, folds=folds) for folds in ((), ("add",)))
+    lanes, folded = (tree_bounds(replace(own, accelerator=replace(own.accelerator, vector=unit))) for unit in units)
     assert (lanes.vector_cycles, folded.vector_cycles) == (25_600, 0)
 
 

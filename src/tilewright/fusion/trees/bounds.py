@@ -167,7 +167,7 @@ class _Least:
         choices = dict[str, list[str]]()
         for operand, made in self.reads[name].items():
             inside = self._able(operator.tensor(operand)) if once and (
-                made not in written or self.readers[made] > 1) else []
+                made not in written or self.readers[made] > 1 or made in self.final) else []
             choices[operand] = [*inside, *([""] if made not in known or made in written else [])]
         choices[operator.output.name] = [*(self._able(operator.output) if once else []), *([""] if out else [])]
         found = inf
