@@ -72,7 +72,7 @@ MALFORMED = [
     ("a: 1\n---\nb: 2\n", "<text>:2: must be YAML; The parser says: but found another document."),
     ("levels:\n " + "[" * 3000, "<text>: must nest at most 100 deep"),
     ("levels: *here\n", "<text>:1: must be YAML; The parser says: found undefined alias 'here'."),
-    ("- 1\n- 2\n", "<text>:1 mapping: must be a mapping of fields; Got 'list'; Start with levels:."),
+    ("- 1\n- 2\n", "<text>:1 mapping: must be a mapping of fields; Got 'a list'; Start with levels:."),
     ("levels: 3\n", "<text>:1 mapping.levels: must be a valid list; Got 3."),
     ("operator: x\n", "<text>:1 mapping.levels: is required; Add levels."),
     ("operator: [x]\nlevels: []\n", "<text>:1 mapping.operator: must be a valid string."),

@@ -116,7 +116,7 @@ def test_entries_for_other_layers_mean_nothing_here(machines):
 
 MALFORMED = [
     ("\n", "1 space: must be a mapping of fields; Got 'nothing'; Start with tiling: ruby-s."),
-    ("- 3\n", "1 space: must be a mapping of fields; Got 'list'; Start with tiling: ruby-s."),
+    ("- 3\n", "1 space: must be a mapping of fields; Got 'a list'; Start with tiling: ruby-s."),
     ("loops: {\n", "2: must be YAML; The parser says: expected the node content, but found '<stream end>'."),
     ("orders:\n  GLB: [K, *, R]\n", '2: must be YAML; Quote the star: "*".'),
     ("tiling: perfect\ntiling: ruby\n", "2: must be YAML; The parser says: found duplicate key \"tiling\" with value "
