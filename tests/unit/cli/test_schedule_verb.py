@@ -8,6 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.base import InputError
+from tilewright.report import significant
 from tilewright.scheduling import (
     explained,
     load_system,
@@ -120,6 +121,9 @@ def test_lists_of_jobs_are_scheduled(here, tmp_path):
     assert [len(group.jobs) for group in record.groups] == [2, 1]
     assert record.makespan_cycles == pytest.approx(sum(group.makespan_cycles for group in record.groups))
     assert here("schedule", "out.json", "--explain", "2").out.startswith("Job 2: magma/job2")
+    shown = here("schedule", "out.json").out
+    for group in record.groups:
+        assert significant(2 * sum(job.macs for job in group.jobs) / group.makespan_cycles * 0.2) in shown
 
 
 def test_tasks_are_drawn_in_groups_that_begin_from_each_other(here, tmp_path):

@@ -124,6 +124,14 @@ FOLDED = [
 ]
 
 
+def test_what_leaves_a_pass_is_what_its_last_operator_makes():
+    """100 words in and, behind a pooling that is folded, 25 out: 125 bytes over 4 a cycle, of DRAM and into Buffer."""
+    tanh, pool = (VectorOperator(name, name, 100, 100, words, (behind,))
+                  for name, words, behind in (("Tanh", 100, "fc"), ("MaxPool", 25, "Tanh")))
+    first, second = vector_work(net(tanh, pool), unit(folds=("max_pool",)))
+    assert (first.latency_cycles, first.traffic_bytes, second.latency_cycles) == (ceil(125 / 4), 125, 0)
+
+
 @pytest.mark.parametrize(("folds", "nodes", "cycles", "behind"), FOLDED)
 def test_what_is_folded(folds, nodes, cycles, behind):
     found = vector_work(net(*nodes), unit(folds=folds))

@@ -17,14 +17,14 @@ levels:
      bandwidth_words_per_cycle: {shared: 8}}
   - {memory: GLB, keeps: [inputs, weights, outputs], kind: sram, capacity_bytes: CAPACITY}
   - {fanout: PEs, shape: SHAPE, network_mm: 0.5}
-  - {memory: Spads, keeps: [weights], kind: registers, capacity_bytes: 64}
+  - {memory: Spads, keeps: [inputs, weights], kind: registers, partitions_bytes: {inputs: 48, weights: WEIGHTS}}
 compute: {name: MAC, type: int, width_bits: 16}
 frequency_mhz: 500
 """
-    before = tw.load_accelerator(text.replace("CAPACITY", "64 KiB").replace("SHAPE", "[8, 8]"))
-    wanted = tw.load_accelerator(text.replace("CAPACITY", "256 KiB").replace("SHAPE", "[16, 4]"))
-    found = changed(before, ["GLB.capacity=256KB", "PEs.shape=16x4"])
-    assert found.name == "small:GLB.capacity=256KB,PEs.shape=16x4"
+    before, wanted = (tw.load_accelerator(text.replace("CAPACITY", glb).replace("SHAPE", pes).replace("WEIGHTS", own))
+                      for glb, pes, own in (("64 KiB", "[8, 8]", "64"), ("256 KiB", "[16, 4]", "96")))
+    found = changed(before, ["GLB.capacity=256KB", "PEs.shape=16x4", "Spads.capacity[weights]=96"])
+    assert found.name == "small:GLB.capacity=256KB,PEs.shape=16x4,Spads.capacity[weights]=96"
     assert found.numbers == wanted.numbers
     assert found.area_um2 == wanted.area_um2 > before.area_um2
     assert [line for line in dump_accelerator(found).splitlines() if not line.startswith("name")] == [

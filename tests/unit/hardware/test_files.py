@@ -71,6 +71,7 @@ def test_energies_may_be_of_accesses_or_bits():
     assert read("energy_pj_per_access", 40) == word
     assert read("energy_pj_per_bit", 0.625) == word
     assert (word.energy.update_pj, word.energy.fill_pj > 0) == (5, True)
+    assert read("word_bits: 16\n    energy_pj_per_bit", 0.625).energy.update_pj == 10
 
 
 def test_bandwidths_may_be_of_bytes_with_units():

@@ -194,6 +194,9 @@ def test_totals_multiply_by_counts_and_tell_what_is_missing():
     assert (missing.unmapped_layers, missing.latency_cycles, missing.bound_latency_cycles) == (2, 42, 38)
     assert totals_of([layer(bounds=None), once], machine, 1.5).bound_edp is None
     assert totals_of([], machine, 0.0).utilisation == 0.0
+    tensors = tuple(replace(tensor, type="int8") for tensor in once.operator.tensors)  # of which lanes may do several
+    typed = [replace(one, operator=replace(one.operator, tensors=tensors)) for one in (layer(), once)]
+    assert totals_of(typed, machine, 1.5).utilisation == pytest.approx(0.71)
 
 
 @pytest.mark.parametrize(("objective", "score", "least"), [
