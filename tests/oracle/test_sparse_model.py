@@ -215,6 +215,18 @@ def test_run_length_words_are_exact_for_whole_tiles(words, few, bits):
     assert found.metadata_bits[0] == pytest.approx(found.words[0] * bits)
 
 
+def test_outputs_are_left_out_where_that_is_stated_and_not_further_in():
+    """Of 16 updates inside none, of four merged ones outside those of four products with a zero each."""
+    costs = AccessEnergy(1, 1, 1, 1)
+    machine = Accelerator("two", (Memory("DRAM", ALL, costs), Memory("Buffer", ALL, costs)), sparsity=S(
+        elisions=(Elision("DRAM", "skip", "outputs", ("inputs", "weights")),)))
+    layer = with_densities(matmul("p", m=2, n=2, k=4), {"I": 0.5, "W": 0.5})
+    mapping = Mapping((LevelLoops("DRAM", (Loop("M", 1),)), LevelLoops("Buffer", (Loop("K", 1), Loop("N", 1)))))
+    found = SparseModel(layer, machine).cost(mapping)
+    assert found.expected["Buffer", "O"].updates == found.counts["Buffer", "O"].updates == 16
+    assert 0 < found.expected["DRAM", "O"].updates < found.counts["DRAM", "O"].updates == 4
+
+
 def test_run_length_words_of_part_of_a_tensor_are_exact():
     words, few, part = 10, 3, 6
     masks = [m[:part] for m in product((False, True), repeat=words) if sum(m) == few]

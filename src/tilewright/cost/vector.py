@@ -216,7 +216,7 @@ def _folds(graph: Graph, unit: VectorUnit) -> dict[str, tuple[str, str]]:
             continue
         able = [name for name in sources[node.name] if readers[name] == 1
                 and isinstance(maker := known[name], MacNode | VectorOperator | DataMovement)
-                and maker.count == node.count]
+                and maker.count == node.count and not (maker.edges and any(one.leaves for one in maker.edges.makes))]
         if able:
             behind = max(able, key=place.__getitem__)
             found[node.name] = behind, found[behind][1] if behind in found else behind

@@ -20,8 +20,10 @@ from tilewright.hardware import (
 )
 from tilewright.workload import (
     DataMovement,
+    Edges,
     Graph,
     MacNode,
+    Result,
     Unmodelled,
     VectorOperator,
     linear,
@@ -122,6 +124,13 @@ FOLDED = [
     (("add",), (DataMovement("t", "Transpose", 100, 100), VectorOperator("sum", "Add", 100, 200, 100, ("fc", "t"))),
      [75, 0], ["", "t"]),
 ]
+
+
+def test_nothing_is_folded_behind_a_result_that_leaves_the_network_as_it_is():
+    (layer, behind) = net(relu()).nodes
+    for leaves, folded in ((None, "fc"), (False, "fc"), (True, "")):
+        own = replace(layer, edges=Edges((), (Result("fc", (10, 10), leaves=leaves),)))
+        assert one(Graph("net", (own, behind)), unit(folds=("relu",))).folded == folded
 
 
 def test_what_leaves_a_pass_is_what_its_last_operator_makes():

@@ -59,6 +59,7 @@ def test_what_decides_the_cost_tells_entries_apart_and_names_do_not(library):
         made(), made(space(out_channels=32)), made(space(stride=2)), made(space(machine=bigger)),
         made(objective="latency"), made(objective="edp; latency<=1e6"), made(space(tiling="perfect")),
         made(space(constraints=Constraints(loops={"GLB": ("K",)}))),
+        made(space(machine=replace(MACHINE, footprint="box"))),
     ]
     assert library.add(different) == len({one.id for one in different}) == len(different)
     assert library.add([made(space("other")), made(space(machine=replace(MACHINE, name="mine")), network="x")]) == 0
