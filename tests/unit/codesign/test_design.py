@@ -161,8 +161,11 @@ def test_a_budget_below_the_smallest_machine_tells_the_least_that_works() -> Non
 def test_violations_name_the_smallest_cure() -> None:
     asked = problem("area=0.05mm2,elements=8")
     chosen = {("SG", "capacity_bytes"): 4000.0, ("PEs", "instances"): 10.0, ("SL", "capacity_bytes"): 64.0}
+    assert (asked.budget.figures(chosen)["elements"], asked.budget.figures(chosen)["bytes"]) == (10, 4000 + 10 * 64)
     told = asked.budget.violations(chosen)
     assert any(one.startswith("elements 10 over 8") and "PEs.instances 8 in place of 10" in one for one in told)
+    (hot,) = problem("power=3mW").budget.violations(chosen, (100.0, 2000.0))  # 20 pJ a cycle of 5 ns
+    assert hot.startswith("power 4 over 3 mW")
     held = asked.budget.largest({**chosen, ("PEs", "instances"): 1.0}, ("PEs", "instances"))
     assert held is not None
     assert asked.budget.excess({**chosen, ("PEs", "instances"): held}) == 0

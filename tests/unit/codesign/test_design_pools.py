@@ -19,11 +19,16 @@ LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
 
 
 def problem(objective: str, name: str = "edge-s2") -> DesignProblem:
-    return DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits("area=0.03mm2"), objective=objective)
+    space = find_design_space(name.removesuffix(", wide outputs"))
+    if name.endswith(", wide outputs"):  # in memories of 8-bit words
+        space = replace(space, accelerator=replace(space.accelerator, word_bits=(
+            ("inputs", 8), ("weights", 8), ("outputs", 32))))
+    return DesignProblem.of([(LAYERS, 1.0)], space, read_limits("area=0.03mm2"), objective=objective)
 
 
-@pytest.mark.parametrize("objective", ["latency", "edp"])
-@pytest.mark.parametrize("name", ["edge-s1", "edge-s2"])
+@pytest.mark.parametrize(("name", "objective"), [
+    *((name, objective) for name in ("edge-s1", "edge-s2") for objective in ("latency", "edp")),
+    ("edge-s2, wide outputs", "edp")])
 def test_what_is_looked_up_is_what_the_model_says_on_other_machines(objective: str, name: str) -> None:
     asked, rng = problem(objective, name), np.random.default_rng(1)
     pooling = Pooling(asked)

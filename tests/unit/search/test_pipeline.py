@@ -93,6 +93,7 @@ def test_with_fewer_accelerators_layers_share_them_and_their_time():
     assert found.figures().interval_cycles <= best
     one = run(accelerators=1)
     assert one.limit_cycles == sum(cycles)
+    assert one.bound_cycles == sum(layer.count * math.ceil(layer.first.bound) for layer in one.layers)
     assert one.figures().stage_cycles == (pytest.approx(one.figures().interval_cycles),)
 
 
