@@ -61,6 +61,13 @@ def test_a_machine_has_energies_of_words_and_rates_of_cycles(tmp_path):
     assert machine.compute.energy_pj_per_mac == pytest.approx(0.5)
 
 
+def test_words_are_the_narrowest_that_a_memory_keeps_and_rates_count_those(tmp_path):
+    """64 bits a cycle are 16 words of 4 bits, as weights have."""
+    (layer, _) = CHAIN.split('  - {einsum: "U', 1)
+    main = read(tmp_path, MACHINES["rows"], layer).accelerator.memories[0]
+    assert (main.word_bits, main.bandwidth, main.energy.read_pj) == (4, Bandwidth(shared=16), pytest.approx(8))
+
+
 def test_a_rate_of_all_actions_together_is_one_port(tmp_path):
     machine = read(tmp_path, MACHINES["pads"]).accelerator
     buffer = machine.level("Buffer")
