@@ -234,16 +234,16 @@ def _with_bound(layer: LayerRecord, figure: str) -> tuple[float | None, float | 
 def listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Table:
     """Return a plain table for lists of things; columns at the positions ``right`` are numbers.
 
-    Where there is little room heads are broken, numbers never.
+    Where there is little room names and heads are broken, numbers never: `_emit` sees to that.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     cells = [[cell if isinstance(cell, Text) else Text(MISSING if cell is None else str(cell)) for cell in row]
              for row in rows]
     for index, head in enumerate(heads):
         widest = max((row[index].cell_len for row in cells), default=0)
-        number = index in right
+        number, lines = index in right, max(map(len, head.split("\n")))
         table.add_column(Text(head), justify="right" if number else "left", overflow="fold",
-                         no_wrap=number and widest >= max(map(len, head.split("\n"))),
+                         no_wrap=number and widest >= lines, max_width=max(widest, lines),
                          min_width=widest if number else min(widest, _NARROWEST_NAME))
     for row in cells:
         table.add_row(*row)
@@ -257,10 +257,23 @@ def print_listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right:
     _emit(console, listing(heads, rows, right))
 
 
+def _fit(table: Table, room: int) -> int:
+    """Let the widest columns of a `listing` give way until it fits or none can; return how wide it is then."""
+    widths = [column.max_width or 0 for column in table.columns]
+    least, gaps = [column.min_width or 0 for column in table.columns], 2 * (len(widths) - 1)
+    while sum(widths) + gaps > room and widths != least:
+        widths[max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))] -= 1
+    for column, wide in zip(table.columns, widths, strict=True):
+        column.width = wide
+    return sum(widths) + gaps
+
+
 def _emit(console: Console, content: RenderableType, width: int | None = None) -> None:
     """Print; where the console is no terminal, lines stay whole, and where it knows ASCII only, signs are replaced."""
     if console.is_terminal:
         room = width or console.width
+        if isinstance(content, Table) and content.columns[0].max_width:
+            room = max(room, _fit(content, room))
     elif isinstance(content, Table):
         room = width or console.measure(content, options=console.options.update(width=10_000)).maximum
     else:
