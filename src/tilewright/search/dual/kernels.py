@@ -7,14 +7,16 @@ import numpy as np
 
 from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
+from tilewright.search.dual.problem import NEVER
 
 _named = stamped([Path(__file__).with_name("problem.py")])
-STEEPEST, BOUND = 4.0, 1e-9
+STEEPEST, BOUND = 32.0, 1e-9
 """The most that a capacity or an array may be priced, and what rounding may have added to a bound's logarithm."""
 FIRST_SHARPNESS, SHARPEST = 32.0, 512.0
 """How sharply the largest of several is told from the others: at first, and where the search ends."""
-SHIFTS = 4
-"""How often weight is shifted before chains are looked for anew, at most."""
+SHIFTS, ENOUGH, RIDGE = 12, 0.1, 1e-6
+"""How often weight is shifted before chains are looked for anew, at most; what part of all there is to gain may be left
+then; and what keeps steps short where nothing bends."""
 LOOKS, LEVEL = 12, 0.05
 """Points of a line that are looked at at most, and what part of its first slope counts as none."""
 
@@ -41,70 +43,108 @@ def blend(values: Compiled, count: Compiled, sharpness: Compiled, shares: Compil
 
 
 @compiled
-def add_sum(weights: Compiled, index: Compiled, x: Compiled, room: Compiled) -> Compiled:
-    """Return the logarithm of a weighted sum of the terms at ``x``, and write the shares of the terms to ``room[1]``.
-
-    ``room[0]`` takes the logarithms of the terms.
-    """
-    count = len(weights)
-    for i in range(count):
-        value = weights[i]
+def view(p: Compiled, index: Compiled, x: Compiled, y: Compiled) -> Compiled:
+    """Write what terms, rooms and limits are made of at ``x`` to ``y`` (their logarithms, but for what is constant)."""
+    terms, rooms = len(index), p.rooms.size
+    for i in range(terms):
+        y[i] = 0.0
         for k in range(index.shape[1]):
             if index[i, k] >= 0:
-                value += x[index[i, k]]
-        room[0, i] = value
-    return blend(room[0], count, 1.0, room[1])
+                y[i] += x[index[i, k]]
+    for q in range(p.rooms.shape[0]):
+        for t in range(p.rooms.shape[1]):
+            y[terms + q * p.rooms.shape[1] + t] = x[p.held[q, t, 0]]
+    for s in range(len(p.sides)):
+        y[terms + rooms + s] = x[p.sides[s]]
 
 
 @compiled
-def spread_shares(scale: Compiled, index: Compiled, shares: Compiled, slope: Compiled) -> Compiled:
-    """Add ``scale`` times the shares of terms to the slopes of what they are made of."""
-    for i in range(index.shape[0]):
-        for k in range(index.shape[1]):
-            if index[i, k] >= 0:
-                slope[index[i, k]] += scale * shares[i]
-
-
-@compiled
-def climb(p: Compiled, index: Compiled, x: Compiled, sharpness: Compiled, room: Compiled,
-          slope: Compiled) -> Compiled:
-    """Write the slope of the score's logarithm, prices included, at ``x``; return it, smooth, and by its parts.
-
-    The second is convex in ``x`` and its slope is ``slope``: what lies below it anywhere bounds the score.
-    """
+def slope_into(p: Compiled, index: Compiled, pull: Compiled, slope: Compiled) -> Compiled:
+    """Write the slope by ``x`` that the slope ``pull`` by what `view` writes comes to."""
+    terms, rooms = len(index), p.rooms.size
     slope[:] = 0.0
-    smooth, parts = p.scale, p.scale
-    tops, shares, ports = room[2], room[3], p.weights.shape[1]
-    if p.factors[1] > 0:
-        tops[0] = add_sum(p.weights[:, 0], index, x, room)
-        tops[1] = p.floors[1]
-        smooth += blend(tops, 2, sharpness, shares)
-        spread_shares(shares[0], index, room[1], slope)
-        parts += shares[0] * tops[0] + shares[1] * tops[1]
-    if p.factors[0] > 0:
-        tops[0] = p.floors[0]
-        for r in range(1, ports):
-            tops[r] = add_sum(p.weights[:, r], index, x, room)
-        smooth += blend(tops, ports, sharpness, shares)
-        for r in range(1, ports):
-            if shares[r] > 1e-12:
-                add_sum(p.weights[:, r], index, x, room)
-                spread_shares(shares[r], index, room[1], slope)
-        for r in range(ports):
-            if r == 0 or shares[r] > 1e-12:
-                parts += shares[r] * tops[r]
-            else:
-                parts += shares[r] * tops[0]
-    for q in range(len(p.rooms)):
-        over = add_sum(p.rooms[q], p.held[q], x, room)
+    for i in range(terms):
+        for k in range(index.shape[1]):
+            if index[i, k] >= 0:
+                slope[index[i, k]] += pull[i]
+    for q in range(p.rooms.shape[0]):
+        for t in range(p.rooms.shape[1]):
+            slope[p.held[q, t, 0]] += pull[terms + q * p.rooms.shape[1] + t]
+    for s in range(len(p.sides)):
+        slope[p.sides[s]] += pull[terms + rooms + s]
+
+
+@compiled
+def add_up(p: Compiled, y: Compiled, sums: Compiled, grown: Compiled) -> Compiled:
+    """Write the terms to ``grown``, and energy and the cycles of each port to ``sums``, in units of the largest term.
+
+    Return the logarithm of that.
+    """
+    terms, top = len(p.weights), y[0]
+    for i in range(1, terms):
+        top = max(top, y[i])
+    sums[:] = 0.0
+    for i in range(terms):
+        grown[i] = np.exp(y[i] - top)
+        for r in range(p.weights.shape[1]):
+            sums[r] += p.weights[i, r] * grown[i]
+    return top
+
+
+@compiled
+def factor_into(p: Compiled, first: Compiled, last: Compiled, floor: Compiled, top: Compiled, sharpness: Compiled,
+                room: Compiled, pull: Compiled) -> Compiled:
+    """Add the slope of a factor of the score to ``pull``, the largest of its floor and some sums.
+
+    Return its logarithm, smooth, and by its parts.
+    """
+    tops, shares, sums, grown = room[0], room[1], room[2], room[3]
+    tops[0] = floor
+    for r in range(first, last):
+        tops[1 + r - first] = np.log(sums[r]) + top if sums[r] > 0.0 else NEVER
+    smooth = blend(tops, 1 + last - first, sharpness, shares)
+    parts = shares[0] * floor
+    for r in range(first, last):
+        share = shares[1 + r - first]
+        parts += share * tops[1 + r - first]
+        if sums[r] > 0.0:
+            for i in range(len(p.weights)):
+                pull[i] += share / sums[r] * p.weights[i, r] * grown[i]
+    return smooth, parts
+
+
+@compiled
+def climb(p: Compiled, y: Compiled, sharpness: Compiled, room: Compiled, pull: Compiled) -> Compiled:
+    """Write the slope of the score's logarithm, prices included, at ``y``; return it, smooth, and by its parts.
+
+    ``y`` is what `view` writes. The second is convex in it and its slope is ``pull``: what lies below it anywhere
+    bounds the score.
+    """
+    smooth, parts, at = p.scale, p.scale, len(p.weights)
+    top = add_up(p, y, room[2], room[3])
+    pull[:] = 0.0
+    for k in range(2):
+        if p.factors[k] > 0:
+            first, last = (0, 1) if k == 1 else (1, p.weights.shape[1])
+            whole, some = factor_into(p, first, last, p.floors[k], top, sharpness, room, pull)
+            smooth += whole
+            parts += some
+    tops, shares = room[0], room[1]
+    for q in range(p.rooms.shape[0]):
+        tensors = p.rooms.shape[1]
+        for t in range(tensors):
+            tops[t] = p.rooms[q, t] + y[at + t]
+        over = blend(tops, tensors, 1.0, shares)
         price, cost = priced(over, sharpness)
-        spread_shares(price, p.held[q], room[1], slope)
+        for t in range(tensors):
+            pull[at + t] = price * shares[t]
+        at += tensors
         smooth += cost
         parts += price * over
     for s in range(len(p.sides)):
-        over = x[p.sides[s]] - p.limits[s]
+        over = y[at + s] - p.limits[s]
         price, cost = priced(over, sharpness)
-        slope[p.sides[s]] += price
+        pull[at + s] = price
         smooth += cost
         parts += price * over
     return smooth, parts
@@ -136,24 +176,23 @@ def lanes_into(p: Compiled, slope: Compiled, cost: Compiled, chosen: Compiled) -
 
 
 @compiled
-def nodes_into(p: Compiled, g: Compiled, layer: Compiled, box: Compiled, slope: Compiled, f: Compiled) -> Compiled:
-    """Add to the costs of nodes what their cells cost at a layer; none outside ``box`` is taken."""
+def nodes_into(p: Compiled, g: Compiled, layer: Compiled, box: Compiled, slope: Compiled, costs: Compiled,
+               f: Compiled) -> Compiled:
+    """Add to the costs of nodes what their cells cost at a layer (``costs``); none outside ``box`` is taken."""
     first, cells = p.cell_starts[g], p.cell_starts[g + 1] - p.cell_starts[g]
-    width, states, rows, columns = p.cells.shape[1], p.states[g, layer], p.shapes[g, 0], p.shapes[g, 1]
+    width, columns = p.cells.shape[1], p.shapes[g, 1]
+    low, high, left, right = box[g, layer, 0], box[g, layer, 1], box[g, layer, 2], box[g, layer, 3]
+    for c in range(cells):
+        inside = low <= c // columns <= high and left <= c % columns <= right
+        costs[c] = 0.0 if inside else np.inf
     for k in range(width):
         price = slope[layer * width + k]
         if price != 0.0:
             for c in range(cells):
-                value = price * p.cells[first + c, k]
-                for s in range(states):
-                    f[s * cells + c] += value
-    low, high, left, right = box[g, layer, 0], box[g, layer, 1], box[g, layer, 2], box[g, layer, 3]
-    if low > 0 or left > 0 or high < rows - 1 or right < columns - 1:
+                costs[c] += price * p.cells[first + c, k]
+    for s in range(p.states[g, layer]):
         for c in range(cells):
-            i, j = c // columns, c % columns
-            if i < low or i > high or j < left or j > right:
-                for s in range(states):
-                    f[s * cells + c] = np.inf
+            f[s * cells + c] += costs[c]
 
 
 @compiled
@@ -173,29 +212,52 @@ def loops_into(p: Compiled, g: Compiled, m: Compiled, moves: Compiled, f: Compil
 
 
 @compiled
-def shortest(p: Compiled, g: Compiled, moves: Compiled, box: Compiled, slope: Compiled, lane_cost: Compiled,
-             chosen: Compiled, f: Compiled, came: Compiled, atom: Compiled, path: Compiled) -> Compiled:
-    """Return the least cost of a chain of extents of group ``g``, infinite if there is none.
+def ways_into(p: Compiled, box: Compiled, kept: Compiled, spans: Compiled) -> Compiled:
+    """Write which ways through arrays begin and end inside ``box`` to ``kept``, and where those of each begin."""
+    memories, count = p.edge_starts.shape[1], 0
+    for g in range(len(p.dims)):
+        cells, columns = p.cell_starts[g + 1] - p.cell_starts[g], p.shapes[g, 1]
+        for m in range(memories):
+            spans[g, m, 0] = count
+            fewest, most, few, many = box[g, 2 * memories + m]
+            for e in range(p.edge_starts[g, m, 0], p.edge_starts[g, m, 1]):
+                if p.ends[e, 4] < fewest or p.ends[e, 4] > most or p.ends[e, 5] < few or p.ends[e, 5] > many:
+                    continue
+                if within(box[g, 2 * m + 1], p.ends[e, 0] % cells, columns) and (
+                        m == memories - 1 or within(box[g, 2 * m + 2], p.ends[e, 1] % cells, columns)):
+                    kept[count] = e
+                    count += 1
+            spans[g, m, 1] = count
 
-    Write what it is made of to ``atom``, and its cells by layer to ``path``.
+
+@compiled
+def within(box: Compiled, cell: Compiled, columns: Compiled) -> Compiled:
+    """Whether a pair of ranges is inside a box of them."""
+    i, j = cell // columns, cell % columns
+    return box[0] <= i <= box[1] and box[2] <= j <= box[3]
+
+
+@compiled
+def shortest(p: Compiled, w: Compiled, g: Compiled, moves: Compiled, box: Compiled) -> Compiled:
+    """Return the least cost of a chain of extents of group ``g`` by the slope, infinite if there is none.
+
+    Write it to ``path``: its cells by layer, its way through the array inside each memory, and the ways to part lanes.
     """
     memories, cells = p.edge_starts.shape[1], p.cell_starts[g + 1] - p.cell_starts[g]
-    here, there = f[0], f[1]
+    here, there, slope, came, lane_cost = w.f[0], w.f[1], w.slope, w.came, w.lane_cost
     here[:cells] = np.inf
     here[cells - 1] = 0.0
     for m in range(memories):
-        nodes_into(p, g, 2 * m, box, slope, here)
+        nodes_into(p, g, 2 * m, box, slope, w.costs, here)
         loops_into(p, g, m, moves, here, came[2 * m])
-        nodes_into(p, g, 2 * m + 1, box, slope, here)
-        first, last = p.edge_starts[g, m, 0], p.edge_starts[g, m, 1]
-        if first == last:
+        nodes_into(p, g, 2 * m + 1, box, slope, w.costs, here)
+        first, last = w.spans[g, m]
+        if p.edge_starts[g, m, 0] == p.edge_starts[g, m, 1]:
             continue
         for n in range(p.states[g, 2 * m + 2] * cells):
             there[n] = np.inf
-        fewest, most, few, many = box[g, 2 * memories + m]
-        for e in range(first, last):
-            if p.ends[e, 4] < fewest or p.ends[e, 4] > most or p.ends[e, 5] < few or p.ends[e, 5] > many:
-                continue
+        for at in range(first, last):
+            e = w.kept[at]
             value = here[p.ends[e, 0]] + lane_cost[p.ends[e, 2]] + lane_cost[p.ends[e, 3]]
             for k in range(p.edges.shape[1]):
                 value += slope[p.steps + k] * p.edges[e, k]
@@ -204,34 +266,62 @@ def shortest(p: Compiled, g: Compiled, moves: Compiled, box: Compiled, slope: Co
                 came[2 * m + 1, p.ends[e, 1]] = e
         here, there = there, here
     if here[0] < np.inf:
-        trace(p, g, chosen, came, atom, path)
+        trace(p, g, w.chosen, came, w.path)
     return here[0]
 
 
 @compiled
-def trace(p: Compiled, g: Compiled, chosen: Compiled, came: Compiled, atom: Compiled, path: Compiled) -> Compiled:
-    """Write what the least chain is made of, from compute outward."""
-    memories, first = p.edge_starts.shape[1], p.cell_starts[g]
-    cells, width = p.cell_starts[g + 1] - p.cell_starts[g], p.cells.shape[1]
-    atom[:] = 0.0
+def trace(p: Compiled, g: Compiled, chosen: Compiled, came: Compiled, path: Compiled) -> Compiled:
+    """Write the least chain to ``path``, from compute outward."""
+    memories, cells = p.edge_starts.shape[1], p.cell_starts[g + 1] - p.cell_starts[g]
     node = np.int64(0)
     for m in range(memories - 1, -1, -1):
+        path[2 * memories + m] = path[3 * memories + m] = path[4 * memories + m] = -1
         if p.edge_starts[g, m, 0] < p.edge_starts[g, m, 1]:
-            e = came[2 * m + 1, node]
-            for k in range(p.edges.shape[1]):
-                atom[p.steps + k] += p.edges[e, k]
-            for k in range(2):
-                row = chosen[p.ends[e, 2 + k]]
-                for side in range(2):
-                    if p.lane_sides[row, side] >= 0:
-                        atom[p.lane_sides[row, side]] += p.lane_logs[row, side]
+            e = np.int64(came[2 * m + 1, node])
             node, path[2 * memories + m] = np.int64(p.ends[e, 0]), e
-        for layer in (2 * m + 1, 2 * m):
-            if layer == 2 * m:
-                node = np.int64(came[layer, node])
-            path[layer] = node % cells
+            path[3 * memories + m], path[4 * memories + m] = chosen[p.ends[e, 2]], chosen[p.ends[e, 3]]
+        path[2 * m + 1] = node % cells
+        node = np.int64(came[2 * m, node])
+        path[2 * m] = node % cells
+
+
+@compiled
+def atom_into(p: Compiled, g: Compiled, path: Compiled, atom: Compiled) -> Compiled:
+    """Write what a chain is made of to ``atom``."""
+    memories, first, width = p.edge_starts.shape[1], p.cell_starts[g], p.cells.shape[1]
+    atom[:] = 0.0
+    for m in range(memories):
+        for layer in (2 * m, 2 * m + 1):
             for k in range(width):
                 atom[layer * width + k] = p.cells[first + path[layer], k]
+        e = path[2 * memories + m]
+        if e < 0:
+            continue
+        for k in range(p.edges.shape[1]):
+            atom[p.steps + k] += p.edges[e, k]
+        for k in range(3, 5):
+            row = path[k * memories + m]
+            for side in range(2):
+                if p.lane_sides[row, side] >= 0:
+                    atom[p.lane_sides[row, side]] += p.lane_logs[row, side]
+
+
+@compiled
+def fits(p: Compiled, g: Compiled, moves: Compiled, box: Compiled, path: Compiled) -> Compiled:
+    """Whether a chain is inside ``box`` and loops only where dimensions may."""
+    memories, columns = p.edge_starts.shape[1], p.shapes[g, 1]
+    for m in range(memories):
+        outer, inner, e = path[2 * m], path[2 * m + 1], path[2 * memories + m]
+        if not (within(box[g, 2 * m], outer, columns) and within(box[g, 2 * m + 1], inner, columns)):
+            return False
+        if (outer // columns != inner // columns and moves[m, p.dims[g, 0]] == 0) or (
+                outer % columns != inner % columns and moves[m, p.dims[g, 1]] == 0):
+            return False
+        lanes = box[g, 2 * memories + m]
+        if e >= 0 and not (lanes[0] <= p.ends[e, 4] <= lanes[1] and lanes[2] <= p.ends[e, 5] <= lanes[3]):
+            return False
+    return True
 
 
 @compiled
@@ -244,18 +334,18 @@ def against(slope: Compiled, atom: Compiled) -> Compiled:
 
 
 @compiled
-def line(p: Compiled, index: Compiled, x: Compiled, way: Compiled, most: Compiled, falls: Compiled,
-         sharpness: Compiled, room: Compiled, slope: Compiled, at: Compiled) -> Compiled:
+def line(p: Compiled, y: Compiled, way: Compiled, most: Compiled, falls: Compiled, sharpness: Compiled, room: Compiled,
+         pull: Compiled, at: Compiled) -> Compiled:
     """Return how far along ``way`` the smooth score falls, ``most`` at most; ``falls`` is how steeply it does at first.
 
     Between two points where it falls and rises the next is where a straight slope would be 0 (Illinois's rule).
     """
     low, high, before, after, step, side = 0.0, most, -falls, 0.0, most, 0
     for _ in range(LOOKS):
-        for k in range(len(x)):
-            at[k] = x[k] + step * way[k]
-        climb(p, index, at, sharpness, room, slope)
-        rise = against(slope, way)
+        for k in range(len(y)):
+            at[k] = y[k] + step * way[k]
+        climb(p, at, sharpness, room, pull)
+        rise = against(pull, way)
         if rise <= 0.0:
             if step == most or -rise < LEVEL * falls:
                 return step
@@ -275,41 +365,198 @@ def line(p: Compiled, index: Compiled, x: Compiled, way: Compiled, most: Compile
 
 
 @compiled
-def shift(p: Compiled, index: Compiled, atoms: Compiled, parts: Compiled, x: Compiled,
-          sharpness: Compiled, room: Compiled, vectors: Compiled) -> Compiled:
-    """Move weight of group ``g`` from its worst chain to its best, as far as that helps; return the slope between."""
-    slope, way, trial, at = vectors[0], vectors[1], vectors[2], vectors[3]
-    best, worst, least, most = -1, -1, np.inf, -np.inf
-    for a in range(len(parts)):
-        if parts[a] >= 0.0:
-            value = against(slope, atoms[a])
-            if value < least:
-                least, best = value, a
-            if parts[a] > 0.0 and value > most:
-                most, worst = value, a
-    if best == worst or most - least < 1e-9:
-        return 0.0
-    for k in range(len(x)):
-        way[k] = atoms[best, k] - atoms[worst, k]
-    step = line(p, index, x, way, parts[worst], most - least, sharpness, room, trial, at)
-    parts[best] += step
-    parts[worst] -= step
-    if parts[worst] < 1e-12:
-        parts[worst] = 0.0
-    for k in range(len(x)):
-        x[k] += step * way[k]
-    return most - least
+def bend_into(p: Compiled, first: Compiled, last: Compiled, floor: Compiled, top: Compiled, sharpness: Compiled,
+              room: Compiled, mean: Compiled, bends: Compiled) -> Compiled:
+    """Add the second derivatives of a factor of the score (see `factor_into`) to the lower half of ``bends``."""
+    tops, shares, sums, grown, terms = room[0], room[1], room[2], room[3], len(p.weights)
+    tops[0] = floor
+    for r in range(first, last):
+        tops[1 + r - first] = np.log(sums[r]) + top if sums[r] > 0.0 else NEVER
+    blend(tops, 1 + last - first, sharpness, shares)
+    for i in range(terms):
+        mean[i] = 0.0
+    for r in range(first, last):
+        share = shares[1 + r - first]
+        if sums[r] <= 0.0 or share < 1e-12:
+            continue
+        for i in range(terms):
+            part = p.weights[i, r] * grown[i] / sums[r]
+            if part > 0.0:
+                mean[i] += share * part
+                bends[i, i] += share * part
+                for j in range(i + 1):
+                    bends[i, j] += share * (sharpness - 1.0) * part * p.weights[j, r] * grown[j] / sums[r]
+    for i in range(terms):
+        for j in range(i + 1):
+            bends[i, j] -= sharpness * mean[i] * mean[j]
 
 
 @compiled
-def place(atoms: Compiled, parts: Compiled, paths: Compiled, atom: Compiled, path: Compiled) -> Compiled:
-    """Take a chain among those of its group, in the place of one without weight."""
-    free = -1
+def bend(p: Compiled, y: Compiled, sharpness: Compiled, room: Compiled, mean: Compiled, bends: Compiled) -> Compiled:
+    """Write the second derivatives of the smooth score at ``y`` to ``bends``."""
+    top, at, tensors = add_up(p, y, room[2], room[3]), len(p.weights), p.rooms.shape[1]
+    bends[:] = 0.0
+    if p.factors[0] > 0:
+        bend_into(p, 1, p.weights.shape[1], p.floors[0], top, sharpness, room, mean, bends)
+    if p.factors[1] > 0:
+        bend_into(p, 0, 1, p.floors[1], top, sharpness, room, mean, bends)
+    tops, shares = room[0], room[1]
+    for q in range(p.rooms.shape[0]):
+        for t in range(tensors):
+            tops[t] = p.rooms[q, t] + y[at + t]
+        price, _ = priced(blend(tops, tensors, 1.0, shares), sharpness)
+        rise = sharpness * price * (1.0 - price / STEEPEST)
+        for t in range(tensors):
+            bends[at + t, at + t] += price * shares[t]
+            for u in range(t + 1):
+                bends[at + t, at + u] += (rise - price) * shares[t] * shares[u]
+        at += tensors
+    for s in range(len(p.sides)):
+        price, _ = priced(y[at + s] - p.limits[s], sharpness)
+        bends[at + s, at + s] += sharpness * price * (1.0 - price / STEEPEST)
+    for i in range(len(y)):
+        for j in range(i):
+            bends[j, i] = bends[i, j]
+
+
+@compiled
+def choose(w: Compiled) -> Compiled:
+    """Write between which chains weight may move to ``who``: of each group, from or to its heaviest.
+
+    ``ways`` takes the ways that ``y`` then goes, ``solved[0]`` the slopes along them. Return how many there are, and
+    what the score falls to the least chains by its slope.
+    """
+    pull, count, fall = w.lines[1], 0, 0.0
+    for g in range(len(w.parts)):
+        base, mean, least = 0, 0.0, np.inf
+        for a in range(w.parts.shape[1]):
+            if w.parts[g, a] >= 0.0:
+                w.slopes[a] = against(pull, w.views[g, a])
+                mean += w.parts[g, a] * w.slopes[a]
+                least = min(least, w.slopes[a])
+            if w.parts[g, a] > w.parts[g, base]:
+                base = a
+        fall += mean - least
+        for a in range(w.parts.shape[1]):
+            if a != base and (w.parts[g, a] > 0.0 or (w.parts[g, a] == 0.0 and w.slopes[a] < w.slopes[base])):
+                w.who[count, 0], w.who[count, 1], w.who[count, 2] = g, a, base
+                w.solved[0, count] = w.slopes[a] - w.slopes[base]
+                for k in range(len(pull)):
+                    w.ways[count, k] = w.views[g, a, k] - w.views[g, base, k]
+                count += 1
+    return count, fall
+
+
+@compiled
+def solve(matrix: Compiled, count: Compiled, wanted: Compiled, found: Compiled) -> Compiled:
+    """Solve a positive definite system for the negative of ``wanted``, by Cholesky's factors in the lower half."""
+    for i in range(count):
+        for j in range(i + 1):
+            value = matrix[i, j]
+            for k in range(j):
+                value -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = np.sqrt(max(value, 1e-12)) if i == j else value / matrix[j, j]
+    for i in range(count):
+        value = -wanted[i]
+        for k in range(i):
+            value -= matrix[i, k] * found[k]
+        found[i] = value / matrix[i, i]
+    for i in range(count - 1, -1, -1):
+        value = found[i]
+        for k in range(i + 1, count):
+            value -= matrix[k, i] * found[k]
+        found[i] = value / matrix[i, i]
+
+
+@compiled
+def multiply(w: Compiled, count: Compiled) -> Compiled:
+    """Write the second derivatives along all ways to ``products``."""
+    for i in range(count):
+        for k in range(w.ways.shape[1]):
+            w.lines[2, k] = against(w.bends[k], w.ways[i])
+        for j in range(i + 1):
+            w.products[i, j] = w.products[j, i] = against(w.ways[j], w.lines[2])
+
+
+@compiled
+def newton(w: Compiled, count: Compiled) -> Compiled:
+    """Write how weight moves in one step of Newton's to ``solved[1]``; none leaves chains that have none.
+
+    Return how many ways are left of ``count``; their numbers are in ``kept_ways``.
+    """
+    for i in range(count):
+        w.kept_ways[i] = i
+    while count > 0:
+        for i in range(count):
+            for j in range(i + 1):
+                w.matrix[i, j] = w.products[w.kept_ways[i], w.kept_ways[j]]
+            w.matrix[i, i] = w.matrix[i, i] * (1.0 + RIDGE) + RIDGE
+            w.solved[2, i] = w.solved[0, w.kept_ways[i]]
+        solve(w.matrix, count, w.solved[2], w.solved[1])
+        left = 0
+        for i in range(count):
+            g, a, _ = w.who[w.kept_ways[i]]
+            if w.parts[g, a] > 0.0 or w.solved[1, i] > 0.0:
+                w.kept_ways[left] = w.kept_ways[i]
+                left += 1
+        if left == count:
+            break
+        count = left
+    return count
+
+
+@compiled
+def move_into(w: Compiled, count: Compiled, way: Compiled) -> Compiled:
+    """Write the way of a step, by weights to ``moved`` and by ``y``; return how far it may go, and its slope."""
+    most, slope = 1.0, 0.0
+    way[:] = 0.0
+    w.moved[:] = 0.0
+    for i in range(count):
+        k, step = w.kept_ways[i], w.solved[1, i]
+        g, a, base = w.who[k]
+        w.moved[g, a] += step
+        w.moved[g, base] -= step
+        slope += step * w.solved[0, k]
+        for n in range(len(way)):
+            way[n] += step * w.ways[k, n]
+    for g in range(len(w.parts)):
+        for a in range(w.parts.shape[1]):
+            if w.moved[g, a] < 0.0:
+                most = min(most, -w.parts[g, a] / w.moved[g, a])
+    return most, slope
+
+
+@compiled
+def shift(p: Compiled, w: Compiled, sharpness: Compiled) -> Compiled:
+    """Move weight between chains of all groups by one step of Newton's; return what there was to gain by the slope."""
+    y, way = w.lines[0], w.lines[2]
+    climb(p, y, sharpness, w.room, w.lines[1])
+    count, fall = choose(w)
+    bend(p, y, sharpness, w.room, way, w.bends)
+    multiply(w, count)
+    count = newton(w, count)
+    most, slope = move_into(w, count, way)
+    if not slope < 0.0:
+        return 0.0
+    step = line(p, y, way, most, -slope, sharpness, w.room, w.lines[3], w.lines[4])
+    for g in range(len(w.parts)):
+        for a in range(w.parts.shape[1]):
+            if w.moved[g, a] != 0.0:
+                w.parts[g, a] += step * w.moved[g, a]
+                if w.parts[g, a] < 1e-12:
+                    w.parts[g, a] = 0.0
+    return fall
+
+
+@compiled
+def place(p: Compiled, w: Compiled, g: Compiled, index: Compiled) -> Compiled:
+    """Take the chain ``path`` among those of group ``g``, in the place of one without weight."""
+    parts, paths, path, free = w.parts[g], w.paths[g], w.path, -1
     for a in range(len(parts)):
         if parts[a] >= 0.0:
             same = True
-            for k in range(len(atom)):
-                if atoms[a, k] != atom[k]:
+            for k in range(len(path)):
+                if paths[a, k] != path[k]:
                     same = False
                     break
             if same:
@@ -318,77 +565,105 @@ def place(atoms: Compiled, parts: Compiled, paths: Compiled, atom: Compiled, pat
             free = a
     if free >= 0:
         parts[free] = 0.0
-        copy(atom, atoms[free])
         copy(path, paths[free])
+        atom_into(p, g, path, w.atoms[g, free])
+        view(p, index, w.atoms[g, free], w.views[g, free])
 
 
 @compiled
-def look(p: Compiled, index: Compiled, moves: Compiled, box: Compiled, sharpness: Compiled, x: Compiled,
-         vectors: Compiled, room: Compiled, lane_cost: Compiled, chosen: Compiled, f: Compiled, came: Compiled,
-         atoms: Compiled, parts: Compiled, paths: Compiled, path: Compiled) -> Compiled:
+def look(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compiled, sharpness: Compiled,
+         x: Compiled) -> Compiled:
     """Return the bound that holds from the slope at ``x``, infinite without any chain, and how far ``x`` is above it.
 
     The least chain of each group is taken among those of its group.
     """
-    slope, atom = vectors[0], vectors[4]
-    _, value = climb(p, index, x, sharpness, room, slope)
-    lanes_into(p, slope, lane_cost, chosen)
-    fall = against(slope, x)
+    view(p, index, x, w.lines[0])
+    _, value = climb(p, w.lines[0], sharpness, w.room, w.lines[1])
+    slope_into(p, index, w.lines[1], w.slope)
+    lanes_into(p, w.slope, w.lane_cost, w.chosen)
+    fall = against(w.slope, x)
     value -= fall
     for g in range(len(p.dims)):
-        low = shortest(p, g, moves, box, slope, lane_cost, chosen, f, came, atom, path)
+        low = shortest(p, w, g, moves, box)
         if low == np.inf:
             return np.inf, 0.0
         value += low
         fall -= low
-        place(atoms[g], parts[g], paths[g], atom, path)
+        place(p, w, g, index)
     return value - BOUND, fall
 
 
 @compiled
-def begin(x: Compiled, atoms: Compiled, parts: Compiled) -> Compiled:
-    """Put ``x`` to where the first chains of all groups lead."""
-    for k in range(len(x)):
-        x[k] = 0.0
-    for g in range(len(parts)):
-        for a in range(parts.shape[1]):
-            if parts[g, a] >= 0.0:
-                parts[g, a] = 1.0
-                for k in range(len(x)):
-                    x[k] += atoms[g, a, k]
+def begin(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compiled) -> Compiled:
+    """Leave of chains those that are inside ``box``; return whether each group has one."""
+    whole = True
+    for g in range(len(w.parts)):
+        some = False
+        for a in range(w.parts.shape[1]):
+            if w.parts[g, a] > 0.0 and fits(p, g, moves, box, w.paths[g, a]):
+                atom_into(p, g, w.paths[g, a], w.atoms[g, a])
+                view(p, index, w.atoms[g, a], w.views[g, a])
+                some = True
+            else:
+                w.parts[g, a] = -1.0
+        whole = whole and some
+    return whole
+
+
+@compiled
+def settle(w: Compiled) -> Compiled:
+    """Give the chains of each group weights that sum up to 1, all of them to one where none has any."""
+    for g in range(len(w.parts)):
+        total = 0.0
+        for a in range(w.parts.shape[1]):
+            total += max(0.0, w.parts[g, a])
+        for a in range(w.parts.shape[1]):
+            if w.parts[g, a] > 0.0:
+                w.parts[g, a] /= total
+            elif w.parts[g, a] == 0.0 and total == 0.0:
+                w.parts[g, a] = total = 1.0
+
+
+@compiled
+def mix(p: Compiled, w: Compiled, index: Compiled, sharpness: Compiled, fall: Compiled, x: Compiled) -> Compiled:
+    """Shift weight until little is left to gain of ``fall``, and put ``x`` to what the chains of all groups come to."""
+    for n in range(SHIFTS + 1):
+        settle(w)
+        x[:] = 0.0
+        for g in range(len(w.parts)):
+            for a in range(w.parts.shape[1]):
+                if w.parts[g, a] > 0.0:
+                    for k in range(len(x)):
+                        x[k] += w.parts[g, a] * w.atoms[g, a, k]
+        view(p, index, x, w.lines[0])
+        if n == SHIFTS or shift(p, w, sharpness) <= ENOUGH * fall:
+            return
 
 
 @entry
 @_named
-def ascend(p: Compiled, index: Compiled, moves: Compiled, box: Compiled, cut: Compiled, turns: Compiled, x: Compiled,
-           best: Compiled, vectors: Compiled, room: Compiled, lane_cost: Compiled, chosen: Compiled, f: Compiled,
-           came: Compiled, atoms: Compiled, parts: Compiled, paths: Compiled, path: Compiled) -> Compiled:
+def ascend(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compiled, cut: Compiled, turns: Compiled,
+           x: Compiled, best: Compiled) -> Compiled:
     """Return the highest bound found (its logarithm, from ``cut`` on any), and how many turns that took.
 
-    ``x`` is where to begin, ``best`` where the bound was found. By conditional gradients: at a point, made of chains
-    in parts, the score is bounded by its slope there, for which each group has a least chain; between such chains
-    weight is shifted while that helps.
+    ``x`` is where to begin, ``best`` where the bound was found; of the chains in the work those go on that are inside
+    ``box``. By conditional gradients: at a point, made of chains in parts, the score is bounded by its slope there, for
+    which each group has a least chain; between such chains weight is shifted while that helps.
     """
-    groups, found, sharpness = len(p.dims), -np.inf, FIRST_SHARPNESS
-    parts[:] = -1.0
+    found, sharpness = -np.inf, FIRST_SHARPNESS
+    ways_into(p, box, w.kept, w.spans)
+    known = begin(p, w, index, moves, box)
+    if known:
+        mix(p, w, index, sharpness, 0.0, x)
     for turn in range(turns):
-        value, fall = look(p, index, moves, box, sharpness, x, vectors, room, lane_cost, chosen, f, came, atoms, parts,
-                           paths, path)
+        value, fall = look(p, w, index, moves, box, sharpness, x)
         if value > found:
             found = value
             copy(x, best)
-        if found >= cut or (fall < 2.0 / sharpness and sharpness >= SHARPEST and turn > 0):
+        if found >= cut or (fall < 2.0 / sharpness and sharpness >= SHARPEST and known):
             return found, turn + 1
-        if turn == 0:
-            begin(x, atoms, parts)
-            continue
-        if fall < 2.0 / sharpness:
-            sharpness *= 2.0
-        for _ in range(SHIFTS):
-            widest = 0.0
-            for g in range(groups):
-                climb(p, index, x, sharpness, room, vectors[0])
-                widest = max(widest, shift(p, index, atoms[g], parts[g], x, sharpness, room, vectors))
-            if widest < 0.25 * fall / groups:
-                break
+        if fall < 2.0 / sharpness and known:
+            sharpness *= 4.0
+        mix(p, w, index, sharpness, fall if known else 0.0, x)
+        known = True
     return found, turns

@@ -16,8 +16,9 @@ MOST_CASES = 3000
 """Cases of what rests at memories at most."""
 NEVER = -1e3
 """The logarithm of a weight of 0."""
-Rest = tuple[int, bool]
-"""Which class of dimensions runs innermost at a memory (-1: no loop is there), and whether others loop there too."""
+Rest = tuple[int, bool, int]
+"""Which class of dimensions runs innermost at a memory (-1: no loop is there), whether others loop there too, and
+along which of several windows loops there bring in only what is new (-1: along all)."""
 Case = tuple[Rest | None, ...]
 """That of each memory but the innermost; None where it is open."""
 
@@ -26,9 +27,9 @@ class DualProblem(NamedTuple):
     """What `kernels` reads. Quantities (n) are sums over groups of dimensions, all in logarithms.
 
     Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
-    pieces that the dimensions fall into which it does not use, its words, and how often windows make these cross
-    again, and for each result the words of its last tile. Then come steps of compute, how often compute reads at its
-    boundaries, and lanes by limit of an array.
+    pieces that the dimensions fall into which it does not use, and its words, for each result the words of its last
+    tile, and for each window how often it makes words cross again. Then come steps of compute, how often compute
+    reads at its boundaries, and lanes by limit of an array.
     """
 
     scale: float
@@ -39,7 +40,7 @@ class DualProblem(NamedTuple):
     steps: int
     """The place of steps among quantities."""
     weights: Floats
-    """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms."""
+    """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms (no logarithms)."""
     rooms: Floats
     held: Integers
     """``(q, t)`` shares of a room that a tensor's word takes, and ``(q, t, 1)`` its words among quantities."""
@@ -65,6 +66,45 @@ class DualProblem(NamedTuple):
     """``(v + 1)`` the ways (w) to part some lanes between sides; ``(w, 2)`` limits, and the logarithms of lanes."""
 
 
+class Work(NamedTuple):
+    """Where `kernels` work (``y``: terms, words in rooms, and limits)."""
+
+    slope: Floats
+    lines: Floats
+    """``(n)``, and ``(5, y)``: where the search is, the slope there, a way to go, and both of a point of it."""
+    room: Floats
+    costs: Floats
+    lane_cost: Floats
+    chosen: Integers
+    """``(4, .)``, and the least costs of cells at a layer and of lanes, with the way to part these."""
+    f: Floats
+    came: Integers
+    """``(2, .)`` least costs of nodes, and ``(2 m, .)`` where from."""
+    kept: Integers
+    spans: Integers
+    """Ways through arrays that begin and end inside the box, and ``(g, m, 2)`` which are those inside a memory."""
+    atoms: Floats
+    views: Floats
+    parts: Floats
+    paths: Integers
+    """``(g, a, .)``: chains of groups by quantities, by ``y``, their weights (-1: none), and what `kernels.shortest`
+    writes of them."""
+    path: Integers
+    slopes: Floats
+    moved: Floats
+    """``(a)``, ``(g, a)``: the slopes along chains of a group, and how weight moves between them in a step."""
+    who: Integers
+    kept_ways: Integers
+    ways: Floats
+    solved: Floats
+    """``(w, 3)``: groups, with two chains, between which weight may move, ``(w)`` the numbers of those in a step,
+    ``(w, y)`` where that leads, and ``(3, w)`` slopes along them, steps, and slopes of those in a step."""
+    bends: Floats
+    products: Floats
+    matrix: Floats
+    """Second derivatives by ``y``, by ``w``, and room to solve for a step."""
+
+
 class Builder:
     """Makes the `DualProblem` of a space."""
 
@@ -79,12 +119,17 @@ class Builder:
         self.ranges = [Ranges.of(size) for size in self.sizes]
         self.tensors, self.memories = len(space.operator.tensors), len(self.tables.memories)
         self.outputs = [t for t, tensor in enumerate(space.operator.tensors) if tensor.is_output]
-        self.width = 3 * self.tensors + len(self.outputs)
+        self.windows = [(t, int(p)) for t in np.flatnonzero(self.a.slides).tolist()
+                        for p, r in self.a.axes[self.a.spans[t]:self.a.spans[t + 1], :2] if r >= 0]
+        """The tensor and the first dimension of all axes along which windows slide."""
+        self.first_window = 2 * self.tensors + len(self.outputs)
+        self.width = self.first_window + len(self.windows)
         self.steps = 2 * self.memories * self.width
         self.floors = floors
         self.feeding = [b for b in range(len(self.a.edges)) if self.a.edges[b, CHILD] == self.memories]
         self.first_side = self.steps + 1 + len(self.feeding)
         self.groups = self._groups()
+        self._known: dict[Case, tuple[Integers, Integers]] = {}
         self.spread = ArrayWays(self.tables, self.ranges, self.first_side)
 
     def _groups(self) -> list[tuple[int, ...]]:
@@ -99,7 +144,8 @@ class Builder:
         """Return (c, w) what pairs of ranges make of pieces, words and windows, and of last tiles at least."""
         low, high, pieces = ([np.meshgrid(*(getattr(self.ranges[d], name) for d in group), indexing="ij")[k].ravel()
                               .astype(np.float64) for k in range(len(group))] for name in ("low", "high", "pieces"))
-        found = np.zeros((len(low[0]), 3, self.tensors))
+        found = np.zeros((len(low[0]), 2, self.tensors))
+        slid = np.zeros((len(low[0]), len(self.windows)))
         for t in range(self.tensors):
             for k, d in enumerate(group):
                 if self.a.unused[d, t]:
@@ -117,11 +163,11 @@ class Builder:
                     first, second = float(self.sizes[p]), float(self.sizes[r])
                     again = first * second - hinge(first, high[i], dilation) * hinge(second, high[j], stride)
                     once = axis_sides((stride, dilation), (np.asarray(first), np.asarray(second)), box=False)
-                    found[:, 2, t] += np.log(np.maximum(again / once, 1.0))
+                    slid[:, self.windows.index((t, p))] = np.log(np.maximum(again / once, 1.0))
         whole = [sum((np.where(low[group.index(p)] == self.sizes[p], np.log(self.sizes[p]), 0.0)
                       for p, r, _, _ in self.spread.axes_of(t) if r < 0 and p in group), np.zeros(len(found)))
                  for t in self.outputs]
-        return np.column_stack([found.reshape(len(found), -1), *whole])
+        return np.column_stack([found.reshape(len(found), -1), *whole, slid])
 
     @cached_property
     def problem(self) -> DualProblem:
@@ -186,14 +232,14 @@ class Builder:
             rows = ramp[ramp[:, KEY] == key]
             row = rows[(rows[:, CYCLES:] @ self.a.words).argmax()]
             layer = 2 * int(row[MEMORY]) - int(row[OUTSIDE])
-            first = layer * self.width + (self.tensors if int(key) % 2 == 0 else 3 * self.tensors)
+            first = layer * self.width + (self.tensors if int(key) % 2 == 0 else 2 * self.tensors)
             tensors = range(self.tensors) if int(key) % 2 == 0 else self.outputs
             found += [(row[CYCLES + t], first + place) for place, t in enumerate(tensors) if row[CYCLES + t] > 0]
         return found
 
     @cached_property
     def weights(self) -> Floats:
-        """Logarithms (i, 2 + r) of the weights of what is always there, steps, compute's reads, and what crosses."""
+        """Weights (i, 2 + r) of what is always there, steps, compute's reads, and what crosses."""
         given, n = self.a.weights.copy(), len(self.a.edges)
         given[-1] += sum((given[n + b] for b in self.feeding), np.zeros(given.shape[1])) * self.a.macs
         for column in np.flatnonzero(given[-1] < 0):
@@ -207,9 +253,8 @@ class Builder:
         for row, (cycles, _) in enumerate(self.coming, len(rows)):
             found[row, 1:] = cycles
         found[:, 0] += self.a.leakage_pj_per_cycle * found[:, 1]
-        with np.errstate(divide="ignore"):
-            logs: Floats = np.maximum(np.log(np.maximum(found, 0.0)), NEVER)
-        return logs
+        weights: Floats = np.maximum(found, 0.0)
+        return weights
 
     def _settle(self, given: Floats, column: int) -> None:
         """Take what is negative off what crosses with the output, of which every word crosses once at least."""
@@ -227,11 +272,19 @@ class Builder:
     @property
     def rests(self) -> list[Rest]:
         """What a memory may be told apart by."""
-        return [(-1, False), *((c, mixed) for c in range(len(self.a.classes)) for mixed in (False, True))]
+        return [(-1, False, -1), *((c, mixed, -1) for c in range(len(self.a.classes)) for mixed in (False, True))]
 
-    def case(self, places: Integers) -> Case:
-        """Return what rests at each memory by its place among `rests` (-1: it is open)."""
-        return tuple(None if place < 0 else self.rests[place] for place in places.tolist())
+    def parted(self, case: Case) -> list[Case]:
+        """Return what a case falls into, at the innermost memory where that is open, or told more of: all, if any."""
+        for m in range(len(case) - 1, -1, -1):
+            if case[m] is None:
+                return [(*case[:m], rest, *case[m + 1:]) for rest in self.rests]
+        for m, rest in enumerate(case):
+            if rest is not None and rest[0] >= 0 > rest[2] and len({t for t, _ in self.windows}) == 1:
+                found = [(*case[:m], (*rest[:2], k), *case[m + 1:]) for k in range(len(self.windows))]
+                if len(found) > 1 and not np.array_equal(self.index(found[0]), self.index(case)):
+                    return found
+        return []
 
     @cached_property
     def _free(self) -> Integers:
@@ -256,31 +309,39 @@ class Builder:
             found[c, m, [name in set.intersection(*barred) if barred else True for name in names]] = 0
         return found
 
+    def told(self, case: Case) -> tuple[Integers, Integers]:
+        """Return `index` and `moves` of a case."""
+        if case not in self._known:
+            self._known[case] = self.index(case), self.moves(case)
+        return self._known[case]
+
     def moves(self, case: Case) -> Integers:
         """Return (m, d) whether a dimension may loop at a memory."""
         found = self._free.copy()
         for m, rest in enumerate(case):
             if rest is not None:
-                c, mixed = rest
+                c, mixed, _ = rest
                 mine = (self.a.unused == self.a.classes[c]).all(axis=1)
                 found[m] = 0 if c < 0 else self._beside[c, m] if mixed else found[m] * mine
         return found
 
     def index(self, case: Case) -> Integers:
-        """Return (i, 2) what each term is made of among quantities (-1: nothing)."""
-        found = [(-1, -1), (self.steps, -1), *((self.steps + 1 + k, -1) for k in range(len(self.feeding)))]
-        found += [self._crossing(case, b, side) for b, side in self.crossings]
-        return np.array([*found, *((place, -1) for _, place in self.coming)], dtype=np.int64)
+        """Return (i, 1 + w) what each term is made of among quantities (-1: nothing)."""
+        alone = [-1, self.steps, *(self.steps + 1 + k for k in range(len(self.feeding)))]
+        none = (-1,) * len(self.windows)
+        return np.array([*((place, *none) for place in alone), *(self._crossing(case, b, side) or (-1, *none)
+                                                               for b, side in self.crossings),
+                         *((place, *none) for _, place in self.coming)], dtype=np.int64)
 
-    def _crossing(self, case: Case, b: int, side: int) -> tuple[int, int]:
-        """Return the quantities that tell how often words cross a boundary, in pieces and for windows."""
+    def _crossing(self, case: Case, b: int, side: int) -> tuple[int, ...]:
+        """Return the quantities that tell how often words cross a boundary, in pieces and for windows; () for once."""
         t, parent, child = self.a.edges[b].tolist()
-        at, layer = child - 1, -1
+        at, layer, slide = child - 1, -1, -1
         while at >= 0:
             rest = case[at]
             if rest is None:
-                return -1, -1
-            c, mixed = rest
+                return ()
+            c, mixed, slide = rest
             rests = c >= 0 and self.a.classes[c, t] != 0
             # Where other classes leave the tensor in place as well, they may be all that loops there.
             still = rests and (not mixed or (self.a.classes[:, t] != 0).sum() > 1)
@@ -290,15 +351,19 @@ class Builder:
             layer = 2 * at if rests else 2 * at + 1
             break
         if at < 0:
-            return -1, -1
+            return ()
         window, array = 2 * at, self.spread.inside[at]
-        if layer % 2 == 1 and array is not None:
-            gathered = side == 0 and at >= parent and self.a.share[b, array.fanout]
-            layer += 0 if gathered else 1
+        gathered = array is None or (side == 0 and at >= parent and bool(self.a.share[b, array.fanout]))
+        # Along other windows than that which loops slide along, all comes anew that they cut, and lanes.
+        again = 2 * at + (1 if gathered else 2) if slide >= 0 else window
+        if layer % 2 == 1 and not gathered:
+            layer += 1
         if side == 0:
             for m in range(at - 1, parent - 1, -1):
                 outer = self.spread.inside[m]
                 if outer is not None and self.a.share[b, outer.fanout]:
                     # Lanes that share a word are no pieces; how many more loops further in there are is left open.
-                    layer = window = 2 * m + 1
-        return layer * self.width + t, window * self.width + 2 * self.tensors + t
+                    layer = window = again = 2 * m + 1
+        own = [(window if k == slide else again) * self.width + self.first_window + k if at_t == t else -1
+               for k, (at_t, _) in enumerate(self.windows)]
+        return layer * self.width + t, *own

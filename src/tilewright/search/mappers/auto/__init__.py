@@ -32,9 +32,11 @@ DRAWN_A_SECOND, FEWEST_DRAWN = 200, 4
 they leave most of the time to breeding."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
-TURNS, TURNS_PER_SAMPLE, MOST_TURNS = 200, 0.1, 8000
-"""Turns at a time of raising the bound, where that is asked for by others, and for every mapping bred: a third of the
-time; and at most, as those later raise it little."""
+TURNS, TURNS_PER_SAMPLE, FREE_TURNS, MOST_TURNS = 250, 0.5, 1000, 40_000
+"""Turns at a time of raising the bound; for every mapping bred, about half of the time; before anything is bred where
+another space has done better (then one mapping for each), as most such are closed by then; and at most."""
+SOONER = 4
+"""Where time alone is limited, a dual bound is raised after a part of the mappings that `AutoOptions.prove` tells."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class AutoOptions(BreedingOptions):
                             "bound."] = 200
     enumerate: Annotated[bool, "Whether spaces that the budget covers are enumerated."] = True
     prove: Annotated[Natural, "Mappings bred before something is proved beside the breeding: where tiling is perfect "
-                              "by branch and bound, else by a dual bound; 0 for never."] = 20_000
+                              "by branch and bound, else by a dual bound (after a quarter as many where time alone is "
+                              "limited); 0 for never."] = 20_000
 
 
 @MAPPERS.register("auto", AutoOptions)
@@ -64,8 +67,6 @@ class AutoMapper(Resumable):
     """
 
     takes_start = True
-    between = 2500
-    """Mappings proposed between turns of proofs of other spaces, which take as long."""
     changing = "gamma", "walk", "proof", "dual", "bred", "best", "best_mapping", "covers_space"
 
     def __init__(self, task: Task) -> None:
@@ -89,6 +90,8 @@ class AutoMapper(Resumable):
         self.dual: DualBound | None = None
         """The dual bound, once it is raised beside the breeding."""
         self.turn: GammaMapper | ExactMapper = self.gamma
+        self.looks = False
+        """Whether what was proposed last is no generation, but one mapping beside the work on a bound."""
 
     def _enumeration(self) -> ExhaustiveMapper | None:
         if not self.options.enumerate or self.task.start is not None:
@@ -102,6 +105,11 @@ class AutoMapper(Resumable):
         """What no mapping of the space scores below; None while nothing is proved."""
         known = self.proof or self.dual
         return None if known is None else known.bound
+
+    @property
+    def between(self) -> int:
+        """Mappings proposed between turns of proofs of other spaces, which take as long."""
+        return 2500 if self.task.space.tiling == "perfect" else 800
 
     @property
     def stuck(self) -> bool:
@@ -135,8 +143,8 @@ class AutoMapper(Resumable):
 
     def _raise_bound(self) -> None:
         """Raise the dual bound where that is behind, or another space has done better."""
-        rival = self.task.rival()
-        if (self.bred < self.options.prove and rival >= self.best) or self._dual is None:
+        rival, first = self.task.rival(), self.options.prove // (1 if self.task.samples else SOONER)
+        if (self.bred < first and rival >= self.best) or self._dual is None:
             return
         self.dual, score = self._dual, min(self.best, rival)
         due = TURNS if rival < self.best else min(TURNS, int(TURNS_PER_SAMPLE * self.bred) - self.dual.turns)
@@ -149,9 +157,18 @@ class AutoMapper(Resumable):
             return self.walk.ask(most)
         self._raise_bound()
         self.turn = self._next()
-        batch = self.turn.ask(min(most, self._most_drawn()))
+        self.looks = self._looks
+        batch = self.turn.ask(1 if self.looks else min(most, self._most_drawn()))
         self.covers_space = self.turn.covers_space
         return batch
+
+    @property
+    def _looks(self) -> bool:
+        """Whether nothing is bred here yet, as another space has done better and the dual bound may close this one."""
+        dual, rival = self.dual, self.task.rival()
+        if dual is None or self.turn is not self.gamma or rival >= self.best:
+            return False
+        return dual.bound >= rival or (not self.stuck and dual.turns < FREE_TURNS + self.bred)
 
     def _most_drawn(self) -> int:
         """Return how many mappings may be proposed now: few of a first generation where time is short."""
@@ -176,7 +193,9 @@ class AutoMapper(Resumable):
         """Learn the scores; the lowest is what a proof has to beat."""
         if self.walk is not None:
             return
-        if self.turn is self.gamma:
+        if self.looks:
+            pass
+        elif self.turn is self.gamma:
             self.gamma.tell(batch, self._distinct(scores))
             self.bred += len(batch)
         else:
