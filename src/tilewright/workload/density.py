@@ -83,8 +83,10 @@ def with_given(operator: Operator, densities: Mapping[str, Density]) -> Operator
 def graph_with_densities(graph: Graph, densities: Mapping[str, Density]) -> Graph:
     """Return the network with these densities in every layer that has such a tensor.
 
-    Raises an `InputError` if no layer has a tensor of some name.
+    Raises an `InputError` if no layer has a tensor of some name, or they are not given by name.
     """
+    if not isinstance(densities, Mapping):
+        raise InputError("density", "must give densities by role or tensor", densities, "For example {'weights': 0.5}")
     if not densities:
         return graph
     known = {name.lower() for node in graph.mac_nodes for tensor in node.operator.tensors

@@ -60,3 +60,5 @@ def test_a_network_has_densities_and_says_so():
     assert graph_with_densities(graph, {}) is graph
     with pytest.raises(InputError, match="must name a role or a tensor: inputs, weights, outputs, I, O, W"):
         graph_with_densities(graph, {"filters": 0.5})
+    with pytest.raises(InputError, match="must give densities by role or tensor"):
+        graph_with_densities(graph, "I=0.5")
