@@ -237,7 +237,7 @@ class Auto:
             around = {key: np.concatenate([part[key] for part in parts]) for key in self.problem.space.ranges}
             found = self.pooling.look_up(self.pools, around, self.worths)
             order = np.argsort(found.merit, kind="stable")
-            self.around, self.order, self.found = around, order, found
+            self.around, self.order = around, order
             best, known = int(order[0]), self.session.best
             machine, merit = _row(around, best), float(found.merit[best])
             so_far = min(np.inf if known is None else known.score, self.offered.get(tuple(machine.values()), np.inf))

@@ -39,6 +39,8 @@ LEADING = 6
 """Kept sets of a layer that promise most on a machine."""
 WORKINGS = 2
 """Problems, told apart by layers and space alone, of which what was made of their structure is kept."""
+MACHINES = 64
+"""Machines that are kept, at most."""
 GOALS = ("latency", "energy", "edp", "latency-area", "energy-area", "edp-area")
 
 
@@ -222,8 +224,15 @@ class DesignProblem:
         return lowest | {key: float(row[0]) for key, row in self.needed(ones).items()}
 
     def machine(self, chosen: Mapping[Number, float], name: str | None = None) -> Accelerator:
-        """Return a machine of the space."""
-        return with_numbers(self.space.accelerator, self.space.numbers(chosen), name)
+        """Return a machine of the space; the last ones are kept, with what was made of them."""
+        known: dict[object, Accelerator] = self.once("machines", dict)
+        key = name, *chosen.items()
+        found = known.get(key)
+        if found is None:
+            if len(known) >= MACHINES:
+                known.clear()
+            found = known[key] = with_numbers(self.space.accelerator, self.space.numbers(chosen), name)
+        return found
 
     def map_space(self, layer: int, machine: Accelerator, number: int = 0) -> MapSpace:
         """Return the mappings of a layer and kept set on a machine."""
