@@ -15,12 +15,30 @@ from pathlib import Path
 from typing import IO, Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.event import Event, Listener, register
 from numba.core.runtime.nrt import rtsys
+
+from tilewright.base.compiling import COMPILING, standing_still
 
 _LENGTH = hashlib.sha256().digest_size
 
 PATIENCE_SECONDS = 60
 """How long a process waits for what another compiles, which takes seconds, before it compiles the same itself."""
+
+
+class _Listener(Listener):
+    """Stops the clock of budgets while Numba compiles; what is on disk already is loaded without such an event."""
+
+    def on_start(self, event: Event) -> None:
+        """Take note that a function begins to be compiled."""
+        COMPILING.seconds(1)
+
+    def on_end(self, event: Event) -> None:
+        """Take note that it is compiled, or failed to be."""
+        COMPILING.seconds(-1)
+
+
+register("numba:compile", _Listener())
 
 
 class CheckedCache(FunctionCache):
@@ -69,11 +87,12 @@ class CheckedCache(FunctionCache):
             self._impl.locator.ensure_cache_path()
             self._turn = Path(self._cache_path, f"{self._impl.filename_base}.lock").open("wb")
             until = time.monotonic() + PATIENCE_SECONDS
-            while time.monotonic() < until:
-                with suppress(BlockingIOError):
-                    lockf(self._turn, LOCK_EX | LOCK_NB)  # ends with the process, and forked ones do not inherit it
-                    break
-                time.sleep(0.02)
+            with standing_still():
+                while time.monotonic() < until:
+                    with suppress(BlockingIOError):
+                        lockf(self._turn, LOCK_EX | LOCK_NB)  # ends with the process, and forked ones do not inherit it
+                        break
+                    time.sleep(0.02)
 
     def _end_turn(self) -> None:
         if self._turn is not None:

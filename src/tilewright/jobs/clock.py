@@ -3,9 +3,9 @@
 import math
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter as now
 
 from tilewright.base import replace_file
+from tilewright.base import working_seconds as now
 
 SECONDS = "seconds.txt"
 """File of a run's folder with the time that it has taken."""
@@ -13,7 +13,7 @@ KEEP_SECONDS = 10.0
 
 
 class Clock:
-    """The time since all jobs that wait for no other are set up, in all legs of a run.
+    """The time since all jobs that wait for no other are set up, in all legs of a run, but what is compiled meanwhile.
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 import math
 import os
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import digest
+from tilewright.base import digest, working_seconds
 from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, outermost_bytes
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, finished, interruptible, present_stop
@@ -58,7 +57,7 @@ class Watch:
     """Threads that one search may use, by default one for each core; the result does not depend on them."""
     left: Callable[[], float] | None = None
     """Tells the seconds left to this search and others together, where their time is limited."""
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float] = working_seconds
     """Tells the time, in seconds."""
     told: set[Path] = field(default_factory=set)
     """Folders of which was told that they cannot be written."""

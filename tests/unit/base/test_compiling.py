@@ -1,7 +1,9 @@
 import numpy as np
 from numba import njit
 
-from tilewright.base import part_options, stamped
+import tilewright.base.caching  # noqa: F401  (which tells the clock what Numba compiles)
+from tilewright.base import part_options, stamped, standing_still, working_seconds
+from tilewright.base.compiling import COMPILING
 
 
 def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves():
@@ -19,12 +21,27 @@ def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves():
         fill(row, 4)
         return twice(row[1])
 
-    row = np.zeros(5, dtype=np.int64)
+    row, stood = np.zeros(5, dtype=np.int64), COMPILING.stood
     assert outer(row) == 18
+    assert COMPILING.stood > stood and COMPILING.under_way == 0
     assert row.tolist() == [8, 9, 10, 11, 12]
     for part in (twice, fill):
         for compiled in part.overloads.values():
             assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+
+
+def test_the_clock_of_budgets_stands_still_while_anything_compiles(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("tilewright.base.compiling.perf_counter", lambda: now[0])
+    begun = working_seconds()
+    for wait, more in ((5.0, 1), (3.0, 1), (2.0, -1), (4.0, -1)):
+        now[0] += wait
+        COMPILING.seconds(more)
+    now[0] += 1.0
+    assert working_seconds() - begun == 6.0
+    with standing_still():
+        now[0] += 7.0
+    assert working_seconds() - begun == 6.0
 
 
 def test_a_name_changes_with_the_sources(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.base import standing_still
 from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
@@ -120,6 +121,25 @@ def test_layers_share_the_time_of_all_evenly_and_set_up_is_apart(monkeypatch):
     for layer in found.layers:
         assert layer.result.stopped == "seconds"
         assert layer.result.seconds == pytest.approx(2.0, abs=0.3)
+
+
+def test_what_one_layer_compiles_takes_none_of_the_time_of_any(monkeypatch):
+    now, score, compiled = [0.0], DenseModel.score, []
+
+    def scored(self, batch, hardware=None, threads=1):
+        now[0] += len(batch) / 10_000
+        if not compiled:
+            compiled.append(self)
+            with standing_still():
+                now[0] += 50.0
+        return score(self, batch, hardware, threads)
+
+    monkeypatch.setattr(DenseModel, "score", scored)
+    monkeypatch.setattr("tilewright.base.compiling.perf_counter", lambda: now[0])
+    found = search_network(LAYERS, ACCELERATOR, mapper="random", budget=Budget(seconds=2.0), workers=2)
+    assert compiled
+    assert found.seconds == pytest.approx(4.0, abs=0.3)
+    assert found.samples == pytest.approx(40_000, rel=0.1)
 
 
 def test_a_budget_of_seconds_counts_all_legs(tmp_path, monkeypatch):

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from threading import Lock
 
+from tilewright.base import standing_still
+
 _STATE = Lock()
 _WORKERS: list[subprocess.Popen[bytes]] = []
 
@@ -34,7 +36,7 @@ def compile_aside() -> None:
 
 def await_engine() -> None:
     """Wait until the process that compiles the engine has ended, well or not."""
-    if _WORKERS:
-        with _STATE:
+    if any(worker.poll() is None for worker in _WORKERS):
+        with standing_still(), _STATE:
             for worker in _WORKERS:
                 worker.wait()
