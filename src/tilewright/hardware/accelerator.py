@@ -97,12 +97,12 @@ class Accelerator:
             compute=Compute(self.compute.name, 1.0, leakage_mw=leaks), word_bits=self.word_bits,
             footprint=self.footprint, precisions=self.precisions)
 
-    @property
+    @cached_property
     def memories(self) -> tuple[Memory, ...]:
         """The memories, outermost first."""
         return tuple(level for level in self.levels if isinstance(level, Memory))
 
-    @property
+    @cached_property
     def fanouts(self) -> tuple[Fanout, ...]:
         """The fan-outs, outermost first."""
         return tuple(level for level in self.levels if isinstance(level, Fanout))

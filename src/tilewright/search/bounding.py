@@ -58,6 +58,8 @@ class KeptBounding:
 
     kept: KeptSets
     objective: Objective
+    sure: int = 3
+    """How many members are known for sure to promise most."""
 
     @cached_property
     def _seen(self) -> tuple[Objective, MapSpace]:
@@ -84,7 +86,7 @@ class KeptBounding:
     @cached_property
     def scores(self) -> dict[int, float]:
         """Bounds by the members' numbers, the least first; of EDP where the objective cannot be bound."""
-        return self.bounds.scores(self._scored)
+        return self.bounds.scores(self._scored, self.sure)
 
     def limit(self, number: int) -> float:
         """Return the bound of one member, whether it is among `scores` or, of very many, not."""

@@ -23,7 +23,7 @@ from tilewright.workload import Operator
 
 FEW = 4096
 """Largest union of kept sets, or member of any, that is enumerated where the budget is time alone."""
-ENTRANTS, LEAST_SAMPLES = 3, 250
+ENTRANTS, LEAST_SAMPLES = 3, 100
 """Kept sets that race at most, and samples for each of them at least."""
 LEGS = 0.25, 0.25
 """Shares of the budget of their first legs; the best one gets the rest."""
@@ -169,10 +169,10 @@ class _Rules:
         """Return the rules of a union of kept sets."""
         goal, samples, start = request.objective, request.budget.samples, request.start
         members = KeptSets(goal.widest(kept.space))
-        bounding, plan = KeptBounding(members, goal), 1 - sum(LEGS) / 2
+        most = ENTRANTS if samples is None else min(ENTRANTS, max(1, samples // LEAST_SAMPLES))
+        bounding, plan = KeptBounding(members, goal, most), 1 - sum(LEGS) / 2 if most > 1 else 1.0
         if members.space.within((samples or FEW) // len(members)):
             return cls(members, bounding, range(len(members)), (), LEGS, plan, whole=members)
-        most = ENTRANTS if samples is None else min(ENTRANTS, max(1, samples // LEAST_SAMPLES))
         given = [members.number_of(source.mapping) for source in start.sources] if isinstance(start, Start) else []
         entrants = list(dict.fromkeys([*given[:1], *bounding.leading(most)]))[:most]
         return cls(members, bounding, (), entrants, LEGS, plan)

@@ -67,6 +67,14 @@ class Tensor:
     """Of an output, the width of its partial sums: of its words wherever they lie and move, but for the last time that
     each is written to its home. None where they are as wide as its words."""
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """That of its name and axes, kept, as much that is kept is found by it."""
+        return hash((self.name, self.axes))
+
     @cached_property
     def dimensions(self) -> frozenset[str]:
         """The dimensions that the tensor uses (its *relevant* dimensions)."""
@@ -113,7 +121,7 @@ class Operator:
         """Size of each dimension by name."""
         return dict(self.dimensions)
 
-    @property
+    @cached_property
     def macs(self) -> int:
         """Multiply-accumulates in the whole nest."""
         return prod(size for _, size in self.dimensions)

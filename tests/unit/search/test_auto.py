@@ -156,11 +156,15 @@ def test_spaces_that_the_budget_covers_are_enumerated():
     assert not less.complete
 
 
-@pytest.mark.parametrize("seconds, first", [(0.001, 4), (0.05, 10), (10.0, 100), (None, 100)])
-def test_first_generations_are_small_where_time_is_short(seconds, first):
-    mapper = AutoMapper(Task(MapSpace(CONV, EDGE), np.random.default_rng(0), seconds=seconds,
+@pytest.mark.parametrize("budget, first, then, climb", [
+    ({"seconds": 0.001}, 4, 10, 200), ({"seconds": 0.05}, 10, 50, 200), ({"seconds": 10.0}, 100, 100, 200),
+    ({}, 100, 100, 200), ({"samples": 20}, 10, 10, 10), ({"samples": 200}, 20, 20, 100),
+    ({"samples": 10_000}, 100, 100, 200)])
+def test_generations_are_small_where_budgets_are(budget, first, then, climb):
+    mapper = AutoMapper(Task(MapSpace(CONV, EDGE), np.random.default_rng(0), **budget,
                              options={"islands": 1, "enumerate": False}))
-    for size in (first, 100):
+    assert (mapper.candidates, mapper.climb) == (600 // then, climb)
+    for size in (first, then):
         batch = mapper.ask(1000)
         assert len(batch) == size
         mapper.tell(batch, np.arange(size, dtype=np.float64))
@@ -274,7 +278,7 @@ def test_a_start_is_taken_up():
     assert again.score <= best.score * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("options", [{"population": 0}, {"candidates": 0}, {"parents": 1.5}, {"prove": -1}])
+@pytest.mark.parametrize("options", [{"population": -1}, {"candidates": 0}, {"parents": 1.5}, {"prove": -1}])
 def test_options_out_of_range_are_named(options):
     with pytest.raises(InputError, match=next(iter(options))):
         search(CONV, EYERISS, options=options)

@@ -28,9 +28,9 @@ from tilewright.workload import Operator, Tensor
 Score = Callable[[Any, Any], Any]
 """Makes a score of cycles and picojoules, which more of either cannot lower; of arrays of them an array."""
 
-MOST_LISTED, FEWEST, MOST, SURE = 1 << 14, 4, 64, 3
-"""Sets whose sums are listed at most; those looked at one by one at least (where there are so many) and at most; and
-how many of the least bounds must be of sets that were looked at."""
+MOST_LISTED, MOST, SURE = 1 << 14, 64, 3
+"""Sets whose sums are listed at most; those looked at one by one at most; and how many of the least bounds must be of
+sets that were looked at, where nothing else is asked for."""
 MOST_NUMBERS, FEW_CHAINS = 1 << 22, 64
 """Weights of sums that are looked at together, and chains of a tensor, where there are no more, that are remembered."""
 _SLACK = 1 - 1e-9
@@ -173,11 +173,11 @@ class KeptBounds:
             return float(score(self.union.latency_cycles, self.union.energy_pj))
         return float(self._rows.least(score)[0])
 
-    def scores(self, score: Score) -> dict[int, float]:
+    def scores(self, score: Score, sure: int = SURE) -> dict[int, float]:
         """Return what no mapping of a member scores below, by its number, the least first, and of equals by EDP.
 
-        Where zeros are made use of, these are of dense mappings: they order members, but bound none. Of very many
-        members those of the least sums are told.
+        The first are ``sure`` to be the least, as many as that. Where zeros are made use of, these are of dense
+        mappings: they order members, but bound none. Of very many members those of the least sums are told.
         """
         sums = self._rows.sums
         cycles, energy = sums.cycles[:, 0], sums.energy_pj[:, 0]
@@ -185,7 +185,7 @@ class KeptBounds:
                             sums.numbers.tolist(), strict=True))
         known: dict[int, float] = {}
         for total, _, number in totals[:MOST]:
-            if len(known) >= FEWEST and total >= sorted(known.values())[SURE - 1]:
+            if len(known) > sure and total >= sorted(known.values())[sure - 1]:
                 break
             known[number] = self.score(number, score)
         return dict(sorted(((number, known.get(number, total)) for total, _, number in totals),

@@ -229,7 +229,7 @@ class Passing:
         """Return (r) picojoules by memory and fan-out, of the chains that need the least energy in all."""
         found = {level.name: np.zeros(self.rows.count) for level in self.rows.machine.levels}
         for passages in self._passages:
-            best = np.argmin([np.asarray(sum(each.spent.values())) for each in passages], axis=0)
+            best = np.argmin([np.asarray(sum(each.spent.values())) for each in passages], axis=0) if passages[1:] else 0
             for option, each in enumerate(passages):
                 for name, energy in each.spent.items():
                     found[name] += energy if len(passages) == 1 else np.where(best == option, energy, 0.0)

@@ -27,6 +27,9 @@ from tilewright.search.objective import ILLEGAL
 
 FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
+LARGEST, SMALLEST, GENERATIONS, BORN_A_SECOND = 100, 10, 10, 1000
+"""Mappings of a generation where no option says how many, and the fewest of a small budget: for so many generations at
+least, and at most so many a second, so that breeding begins soon."""
 DRAWN_A_SECOND, FEWEST_DRAWN = 200, 4
 """Mappings of a first generation by the seconds of the budget, and at least: as each descends for some millisecond,
 they leave most of the time to breeding."""
@@ -43,12 +46,13 @@ SOONER = 4
 class AutoOptions(BreedingOptions):
     """Options of ``auto``."""
 
-    population: Count = 100
+    population: Annotated[Natural, "Children per generation and island, and how many survive; 0 takes 100, with small "
+                                   "budgets fewer: a tenth of the samples, or one for a millisecond, ten at least."] = 0
     parents: Share = 1.0
     candidates: Annotated[Count, "Children bred, at most, for one that is scored: the first whose bound lets it "
-                                 "survive."] = 6
-    climb: Annotated[Count, "Mappings looked at for each that is drawn: it is changed where that does not raise its "
-                            "bound."] = 200
+                                 "survive. In proportion more where `population` is 0 and takes fewer than 100."] = 6
+    climb: Annotated[Count, "Mappings looked at for each that is drawn, at most half as many as samples: it is changed "
+                            "where that does not raise its bound."] = 200
     enumerate: Annotated[bool, "Whether spaces that the budget covers are enumerated."] = True
     prove: Annotated[Natural, "Mappings bred before something is proved beside the breeding: where tiling is perfect "
                               "by branch and bound, else by a dual bound (after a quarter as many where time alone is "
@@ -73,7 +77,10 @@ class AutoMapper(Resumable):
         self.task = task
         self.options = read_options(AutoOptions, task.options, "auto")
         breeding = {entry.name: getattr(self.options, entry.name) for entry in fields(BreedingOptions)}
-        self.gamma = GammaMapper(replace(task, options=breeding))
+        own = self.options.population or self._affordable()
+        self.candidates = int(self.options.candidates * (1 if self.options.population else LARGEST / own))
+        self.climb = min(self.options.climb, max(1, (task.samples or LARGEST_OPTION) // 2))
+        self.gamma = GammaMapper(replace(task, options=breeding | {"population": own}))
         self.gamma.bear = self._bear
         slots = task.space.scratch().shape[1:]
         self.kept = np.zeros((HALVES, 2, *slots), dtype=np.int64)
@@ -92,6 +99,11 @@ class AutoMapper(Resumable):
         self.turn: GammaMapper | ExactMapper = self.gamma
         self.looks = False
         """Whether what was proposed last is no generation, but one mapping beside the work on a bound."""
+
+    def _affordable(self) -> int:
+        """Return how many mappings a generation has, as small budgets pay for few whose bounds descend first."""
+        most = min((self.task.samples or np.inf) / GENERATIONS, (self.task.seconds or np.inf) * BORN_A_SECOND)
+        return max(SMALLEST, int(min(LARGEST, most)), min(LARGEST, len(self.task.start or ())))
 
     def _enumeration(self) -> ExhaustiveMapper | None:
         if not self.options.enumerate or self.task.start is not None:
@@ -211,7 +223,7 @@ class AutoMapper(Resumable):
         Most that score the same differ in what costs nothing, such as the order of loops that move no tensor: a few of
         the best would soon fill a population with their likes.
         """
-        found, size = np.full(len(scores), np.inf), self.options.population
+        found, size = np.full(len(scores), np.inf), self.gamma.options.population
         for island, survivors in enumerate(self.gamma.scores):
             first = island * size
             values, places = np.unique(scores[first:first + size], return_index=True)
@@ -228,7 +240,7 @@ class AutoMapper(Resumable):
             gamma.table(half), gamma.rng[half, island], gamma.rates, gamma.work[half], self.kept[half],
             gamma.seen[island, half], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
             batch.steps, batch.ranks, span, float(gamma.scores[island, -1]),
-            (self.options.candidates, self.options.climb, 0), tables, room[half],
+            (self.candidates, self.climb, 0), tables, room[half],
         )
 
     def restore(self, state: State) -> None:
