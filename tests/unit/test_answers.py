@@ -141,7 +141,8 @@ def test_a_record_that_is_damaged_or_of_an_interrupted_search_is_no_answer(place
             elif damage == "energy":
                 layer["cost"]["energy_pj"] += 1.0
             elif damage == "mapping":
-                layer["mapping"]["levels"][0]["loops"] = []
+                for level in layer["mapping"]["levels"]:
+                    level["loops"] = []
             elif damage == "key":
                 del layer["search"]["key"]  # as records of older versions are
             changed = json.dumps(layer)
@@ -163,7 +164,7 @@ def test_a_store_that_is_not_there_or_cannot_be_read_answers_nothing(tmp_path, m
 def test_a_layer_without_a_mapping_is_answered_with_its_reason():
     tiny = replace(MACHINE, levels=tuple(
         replace(level, capacity_bytes=1.0) if level.name == "GLB" else level for level in MACHINE.levels))
-    first, second = mapped(arch=tiny, front=()), mapped(arch=tiny, front=())
+    first, second = (mapped(arch=tiny, front=(), budget=90) for _ in range(2))
     assert first.record.totals.unmapped_layers == 2
     assert answered(second) == [True, True] and bare(second) == bare(first)
 

@@ -95,9 +95,9 @@ def test_a_budget_of_seconds_is_for_the_whole_run(tilewright, machine, tmp_path)
 
 def test_a_layer_without_any_legal_mapping_says_why(tilewright, machine, tmp_path):
     machine.write_text(machine.read_text().replace("capacity_bytes: 256", "capacity_bytes: 2"))
-    found = tilewright("map", OPERATOR, "-a", machine, "-b", "300", "--json", "r.json")
+    found = tilewright("map", OPERATOR, "-a", machine, "-b", "90", "--json", "r.json")
     assert found.code == 1
-    assert "No legal mapping among 300 samples: even the smallest tiles are illegal: Buffer holds 3 B" in found.out
+    assert "No legal mapping among 90 samples: even the smallest tiles are illegal: Buffer holds 3 B" in found.out
     assert json.loads((tmp_path / "r.json").read_text())["layers"][0]["cost"] is None
     assert "constraints" not in found.out  # there are none, and no mapping that breaks them least
 

@@ -98,9 +98,9 @@ def test_a_layer_left_without_a_mapping_says_what_to_do(tilewright, machine, tmp
     """Lanes enough for the whole array need tiles that a small buffer cannot hold: no entry alone is at fault."""
     machine.write_text(machine.read_text().replace("capacity_bytes: 256", "capacity_bytes: 6"))
     (tmp_path / "full.yaml").write_text("utilization: {PEs: 1}\n")
-    found = tilewright("map", OPERATOR, "-a", machine, "-b", "300", "--constraints", "full.yaml", "--no-store")
+    found = tilewright("map", OPERATOR, "-a", machine, "-b", "90", "--constraints", "full.yaml", "--no-store")
     assert found.code == 1
-    assert "No legal mapping among 300 samples: the machine has legal mappings, but the constraints" in found.out
+    assert "No legal mapping among 90 samples: the machine has legal mappings, but the constraints" in found.out
 
 
 WRONG = {

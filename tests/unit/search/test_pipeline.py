@@ -124,7 +124,7 @@ def test_a_slower_pace_saves_more_and_a_pace_that_cannot_be_kept_is_told():
     assert asked.limit_cycles == pytest.approx(5 * own.limit_cycles, abs=1)
     fast = run(pace=Pace(latency_limit=own.bound_cycles / 2))
     assert not fast.feasible
-    assert fast.figures().interval_cycles == own.limit_cycles
+    assert fast.figures().interval_cycles <= own.limit_cycles
     assert all(layer.then.cost.latency_cycles <= own.limit_cycles for layer in fast.layers)
 
 
