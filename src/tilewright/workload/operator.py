@@ -68,12 +68,8 @@ class Tensor:
     each is written to its home. None where they are as wide as its words."""
 
     def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        """That of its name and axes, kept, as much that is kept is found by it."""
-        return hash((self.name, self.axes))
+        """Of the name alone, which is soon made: tensors of one name seldom stand in one dictionary."""
+        return hash(self.name)
 
     @cached_property
     def dimensions(self) -> frozenset[str]:

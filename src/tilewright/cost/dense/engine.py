@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from threading import Lock
 
@@ -11,6 +12,7 @@ _STATE = Lock()
 _WORKERS: list[subprocess.Popen[bytes]] = []
 
 
+@cache
 def compile_aside() -> None:
     """Start to compile the engine in another process, if this machine has it not on disk yet.
 
