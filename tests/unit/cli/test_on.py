@@ -13,12 +13,12 @@ def test_layers_are_mapped_alike_in_processes_and_taken_up_there(tilewright, mac
     words = ("map", "ncf", "-a", machine, "--no-store", "-m", "gamma", "--workers", "1")
     for on in ("threads", "processes"):
         there = (*words, "--on", on, "--checkpoint", f"kept-{on}")
-        assert tilewright(*there, "-b", "300", "--json", "first.json").code == 0
+        assert tilewright(*there, "-b", "150", "--json", "first.json").code == 0
         assert len(list((tmp_path / f"kept-{on}").glob("*.npz"))) == 4
-        assert tilewright(*there, "-b", "600", "--resume", "--json", f"{on}.json").code == 0
+        assert tilewright(*there, "-b", "199", "--resume", "--json", f"{on}.json").code == 0
     assert found(tmp_path / "processes.json") == found(tmp_path / "threads.json")
     record = open_run(tmp_path / "processes.json").record
-    assert [layer.search.samples for layer in record.layers] == [600] * 4
+    assert [layer.search.samples for layer in record.layers] == [199] * 4
     assert "--on" not in record.request.command
 
 

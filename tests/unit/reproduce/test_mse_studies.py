@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tilewright.report import log_axis
+from tilewright.report.search_plots import log_axis
 from tilewright.reproduce import Setting, run_study
 from tilewright.reproduce.mse_fig5_7 import ALL, CLAIMS, _judge
 from tilewright.reproduce.mse_study import published, space_of, workload

@@ -26,6 +26,7 @@ from tilewright.store import Results
 from tilewright.workload import matmul, zoo
 from tiny_system import TINY
 
+SAMPLES = 400
 JOBS = (LayerJob("a", matmul("a", m=8, n=16, k=32)), LayerJob("b", matmul("b", m=20, n=96, k=64), count=3),
         LayerJob("again", matmul("other name", m=8, n=16, k=32)))
 
@@ -87,7 +88,7 @@ def test_wrong_groups_are_told(given, says):
 
 @pytest.fixture(scope="module")
 def analysed():
-    return analyse(JOBS, load_system(TINY), samples=150)
+    return analyse(JOBS, load_system(TINY), samples=SAMPLES)
 
 
 def test_fronts_are_those_of_the_dense_model_without_the_shared_memorys_limit(analysed):
@@ -114,12 +115,12 @@ def test_fronts_are_those_of_the_dense_model_without_the_shared_memorys_limit(an
 def test_what_was_analysed_is_kept_and_equal_cores_are_searched_once(tmp_path, analysed):
     system = load_system(TINY)
     with Results(tmp_path / "store.sqlite", "job-analysis") as kept:
-        first = analyse(JOBS, system, samples=150, runner=Runner("jobs", keeper=kept))
-        assert first.samples == 2 * 2 * 150
+        first = analyse(JOBS, system, samples=SAMPLES, runner=Runner("jobs", keeper=kept))
+        assert first.samples == 2 * 2 * SAMPLES
         more = (*JOBS, LayerJob("c", matmul("c", m=4, n=4, k=4)))
-        second = analyse(more, replace(system, bandwidth=1.0), samples=150, runner=Runner("jobs", keeper=kept))
-        again = analyse(more, system, samples=150, runner=Runner("jobs", keeper=kept, on="threads"))
-    assert second.samples == 2 * 150 and again.samples == 0
+        second = analyse(more, replace(system, bandwidth=1.0), samples=SAMPLES, runner=Runner("jobs", keeper=kept))
+        again = analyse(more, system, samples=SAMPLES, runner=Runner("jobs", keeper=kept, on="threads"))
+    assert second.samples == 2 * SAMPLES and again.samples == 0
     assert np.array_equal(first.table.cycles, analysed.table.cycles)
     assert again.mapping(1, 2, 0) == analysed.mapping(1, 2, 0)
 
