@@ -33,6 +33,7 @@ TINY = 1e-300
 ATOMS, TURNS = 40, 30
 """Chains of a group that are kept, and turns for one part of the space at most."""
 OPEN = -2
+"""What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
 """What counts as gained of what is left to the best score, at least."""
 LANES, CLOSE = 10, 1e-4
