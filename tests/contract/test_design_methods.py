@@ -132,6 +132,26 @@ def test_other_objectives_limits_and_arrays_of_fixed_shape_are_searched(method, 
         assert found.best.chosen["PEs", "x"] * found.best.chosen["PEs", "y"] <= 60
 
 
+@pytest.mark.parametrize("name", ["edge-s2", "eyeriss", "simba-like", "accel-a"])
+def test_points_read_as_genes_are_mappings_that_spread_one_dimension_by_each_side(name):
+    from tilewright.codesign.methods.boxes import DesignGenes
+    from tilewright.codesign.methods.decoding import NeededDesigns
+
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits("elements=400"))
+    genes = DesignGenes(designs := NeededDesigns(asked))
+    points = np.random.default_rng(2).random((300, genes.dimension))
+    chosen, nests = genes.decode(points)
+    assert all(space.contains(one.batch(space.layout)).all() for one, space in zip(nests, designs.spaces, strict=True))
+    steps = nests[1].steps
+    runs = np.concatenate([np.broadcast_to([*asked.layers[1].sizes.values()], steps[:, :1].shape), steps[:, :-1]], 1)
+    sides = [at for at, *_ in designs.sides]
+    spread = (runs > steps)[:, sides].sum(axis=2)
+    assert spread.max() == (1 if sides else 0)
+    assert len({tuple(map(int, row)) for row in steps[:, sides[0]]}) > 50 if sides else True
+    assert all(((one >= asked.space.ranges[key].low) & (one <= designs.highest[key])).all()
+               for key, one in chosen.items() if key in designs.genes)
+
+
 @pytest.mark.skipif(not has_extra("optimizers"), reason="needs optimizers")
 @pytest.mark.parametrize("method", ["nsga2", "digamma"])
 def test_where_a_front_is_asked_for_designs_between_the_ends_are_noted(method):

@@ -30,11 +30,13 @@ from tilewright.workload import Operator, unique_operators, zoo
 BUDGETS = {"edge": "area=0.2mm2", "cloud": "area=7mm2"}
 NETWORKS = {"resnet18": "ResNet-18", "resnet50": "ResNet-50", "mobilenet-v2": "MobileNet-V2", "mnasnet": "MnasNet",
             "bert-base": "BERT", "ncf": "NCF", "dlrm": "DLRM"}
-DIGAMMA, OURS = "DiGamma", "DiGamma, tuned"
+DIGAMMA, OURS, AUTO = "DiGamma", "DiGamma, tuned", "auto"
+GENES = {"genes": True}
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
-    "Random": ("random", {}), "stdGA": ("ga", {}), "PSO": ("pso", {}), "TBPSA": ("tbpsa", {}),
-    "(1+1)-ES": ("one-plus-one", {}), "DE": ("de", {}), "Portfolio": ("portfolio", {}), "CMA": ("cma-es", {}),
-    DIGAMMA: ("digamma", {"preset": "release"}), OURS: ("digamma", {})}
+    "Random": ("random", GENES), "stdGA": ("ga", GENES), "PSO": ("pso", GENES), "TBPSA": ("tbpsa", GENES),
+    "(1+1)-ES": ("one-plus-one", GENES), "DE": ("de", GENES), "Portfolio": ("portfolio", GENES),
+    "CMA": ("cma-es", GENES), DIGAMMA: ("digamma", {"preset": "release"}), OURS: ("digamma", {}), AUTO: ("auto", {})}
+"""All but `auto` search the encoding of figure 6.3: it is of the framework that baselines are plugged into (6.2.1)."""
 FLOWS = {"Grid + dla": "nvdla", "Grid + shi": "shidiannao", "Grid + eye": "eyeriss"}
 """Hardware alone is searched, on a grid, with the one mapping of a style that each machine has for a layer."""
 MACHINES = {"Buffer + Gamma": 0.25, "Medium + Gamma": 0.5, "Compute + Gamma": 0.75}

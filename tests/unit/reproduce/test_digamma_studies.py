@@ -4,11 +4,14 @@ import math
 
 import pytest
 
+from tilewright.codesign import design
 from tilewright.cost import DenseModel
+from tilewright.jobs import Runner
 from tilewright.mapping import dataflow, load_mapping
 from tilewright.reproduce.digamma_designs import (
     DIGAMMA,
     GRID,
+    METHODS,
     OURS,
     design_cell,
     given_machine,
@@ -54,6 +57,17 @@ def test_a_cell_is_plain_data_and_tells_where_nothing_was_found():
     assert found["area"] <= 0.2e6
     assert set(found["machine"]) == {"SG.capacity_bytes", "PEs.instances", "SL.capacity_bytes"}
     assert set(found["spread"]) == {"filters", "channels", "positions"}
+
+
+@pytest.mark.parametrize("method", [*BASELINES, DIGAMMA, OURS])
+def test_all_methods_of_the_figure_spread_one_dimension_by_each_side_as_its_encoding_has_it(method):
+    asked = problem("ncf", "edge", True)
+    name, options = METHODS[method]
+    found = design(asked, name, samples=4 * len(asked.layers), runner=Runner(workers=1), options=options, proof=0)
+    nests = [found.best.mapping(asked, layer) for layer in range(len(asked.layers))]
+    for at, slot in enumerate(nests[0].layout.slots):
+        if slot.axis != "T":
+            assert all(((nest.steps[at - 1] > nest.steps[at]).sum(axis=0) <= 1).all() for nest in nests)
 
 
 def test_given_machines_fill_the_area_as_they_are_told_to():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilewright.base import require_extra
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.methods.decoding import NeededDesigns
+from tilewright.codesign.methods.decoding import NeededDesigns, evenly
 from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Scores, Session
 from tilewright.search import MAPPERS, BlackBox, MapperOptions, Optimiser, Options, Problem, VectorSpace, read_options
@@ -57,16 +57,56 @@ class DesignVectors:
         return self.designs.complete(chosen, batches, kept=kept)
 
 
-class VectorDesigner:
-    """Lets an optimiser search designs by way of `DesignVectors`."""
+class DesignGenes:
+    """Designs as points of the unit cube by DiGamma's encoding (figure 6.3), with all levels: a number for each gene.
 
-    def __init__(self, session: Session, make: Callable[[Problem], Optimiser], ranked: bool, objectives: int) -> None:
-        self.session, self.make, self.ranked, self.objectives = session, make, ranked, objectives
+    After those of the hardware, of each layer: the dimension that each level spreads, the units of all but the
+    outermost, tiles, none larger than that of the level outside, and places in the order of loops.
+    """
+
+    def __init__(self, designs: NeededDesigns) -> None:
+        self.designs = designs
+        (layers, width), depth = designs.sizes.shape, designs.depth
+        of_levels = np.ones((layers, 2 * depth - 1), dtype=np.bool_)
+        self.live = np.concatenate([of_levels, np.tile(designs.sizes > 1, 2 * depth)], axis=1)
+        """``(l, k)``: which numbers there are: none for dimensions of size 1."""
+        self.ends = depth, 2 * depth - 1, 2 * depth - 1 + depth * width
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a point."""
+        return len(self.designs.genes) + int(self.live.sum())
+
+    def decode(self, points: Floats) -> tuple[dict[Any, Floats], list[Nests]]:
+        """Return the machines and mappings of ``(b, n)`` points; tiles and units are even in their logarithm."""
+        designs, values, first = self.designs, np.clip(points, 0.0, 1.0), len(self.designs.genes)
+        chosen = {key: designs.between(key, values[:, at]) for at, key in enumerate(designs.genes)}
+        genes = np.full((len(points), *self.live.shape), 0.5)
+        genes[:, self.live] = values[:, first:]
+        along, units, tiles, keys = np.split(genes, self.ends, axis=2)
+        tiles, keys = (part.reshape(*part.shape[:2], designs.depth, -1) for part in (tiles, keys))
+        sizes, active = np.broadcast_to(designs.sizes[:, None], tiles.shape), designs.active[:, None]
+        tiles = np.minimum.accumulate(evenly(tiles, sizes), axis=2)
+        outside = np.concatenate([sizes[:, :, :1], tiles[:, :, :-1]], axis=2)
+        parallel = np.minimum((along * active).astype(np.int64), active - 1)
+        parallel = np.take_along_axis(designs.order[None], parallel, axis=2)
+        spread = np.take_along_axis(outside, parallel[..., None], axis=3)[..., 0]
+        units = np.concatenate([spread[:, :, :1], evenly(units, spread[:, :, 1:])], axis=2)
+        parts = np.full(keys.shape[:2], designs.depth), parallel, units, tiles, keys.argsort(axis=3).argsort(axis=3)
+        return designs.decoded(chosen, [part.reshape(-1, *part.shape[2:]) for part in parts])
+
+
+class VectorDesigner:
+    """Lets an optimiser search designs as points."""
+
+    def __init__(self, session: Session, make: Callable[[Problem], Optimiser], given: Any, objectives: int) -> None:
+        self.session, self.make, self.ranked, self.objectives = session, make, given.ranked, objectives
+        self.reading = DesignGenes if given.genes else DesignVectors
 
     def steps(self) -> Iterator[None]:
         """Score what it proposes, and tell it, until there are no samples left for one design more."""
         session, layers = self.session, len(self.session.problem.layers)
-        vectors = DesignVectors(NeededDesigns(session.problem))
+        vectors = self.reading(NeededDesigns(session.problem))
         samples = None if session.samples is None else session.samples // layers
         optimiser = self.make(Problem(vectors.dimension, session.seed % 2**32, samples, self.objectives))
         while session.left >= layers:
@@ -95,7 +135,7 @@ class VectorDesigner:
 
 @dataclass(frozen=True)
 class BoxDesigner:
-    """A `BlackBox` as a member of `DESIGNERS`. Its options are those of the mapper, and ``ranked``.
+    """A `BlackBox` as a member of `DESIGNERS`. Its options are those of the mapper, ``ranked`` and ``genes``.
 
     Designs that break a limit are all alike to the optimiser, as in DiGamma's comparison (6.1.2); with ``ranked`` they
     stand by how far they break it.
@@ -110,9 +150,13 @@ class BoxDesigner:
 
     @cached_property
     def options_type(self) -> type[Any]:
-        """Those of the mapper, and ``ranked``."""
-        about = Annotated[bool, "Whether designs that break a limit are ranked by how far, or all alike."]
-        return make_dataclass("RankedOptions", [("ranked", about, False)], bases=(self.box.options_type,), frozen=True)
+        """Those of the mapper, and of how designs are read and ranked."""
+        return make_dataclass("PointOptions", [
+            ("ranked", Annotated[bool, "Whether designs that break a limit are ranked by how far, or are all "
+                                       "alike."], False),
+            ("genes", Annotated[bool, "Whether points are read as DiGamma's genes (figure 6.3), by which each level "
+                                      "spreads one dimension; or as any mappings, whatever memories keep."], False),
+        ], bases=(self.box.options_type,), frozen=True)
 
     def __call__(self, session: Session, options: Options) -> VectorDesigner:
         """Return a designer; an `InputError` if an option is wrong or the extra is not installed."""
@@ -122,7 +166,7 @@ class BoxDesigner:
         def make(problem: Problem) -> Optimiser:
             return self.box.build(given, problem)
 
-        return VectorDesigner(session, make, given.ranked, FIGURES if self.box.metrics else 1)
+        return VectorDesigner(session, make, given, FIGURES if self.box.metrics else 1)
 
 
 class Draws:

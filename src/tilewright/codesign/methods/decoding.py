@@ -12,6 +12,7 @@ from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Nests
 from tilewright.hardware import Fanout, Number
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search import Decoding, Genomes
 
 Counts = NDArray[np.int64]
 Columns = Mapping[Number, Floats]
@@ -72,6 +73,45 @@ class NeededDesigns:
                 found.append((at, level, (level.name, "instances" if shared(level) else slot.axis.lower())))
         return tuple(found)
 
+    @cached_property
+    def sizes(self) -> Counts:
+        """``(l, d)``: extents of each layer's dimensions, 1 beyond its own."""
+        found = np.ones((len(self.spaces), max(len(space.operator.sizes) for space in self.spaces)), dtype=np.int64)
+        for at, space in enumerate(self.spaces):
+            found[at, :len(space.operator.sizes)] = list(space.operator.sizes.values())
+        return found
+
+    @cached_property
+    def active(self) -> Counts:
+        """``(l)``: how many dimensions of each layer are larger than 1; at least one."""
+        found: Counts = np.maximum((self.sizes > 1).sum(axis=1), 1)
+        return found
+
+    @cached_property
+    def order(self) -> Counts:
+        """``(l, d)``: each layer's dimensions, those larger than 1 first."""
+        return np.argsort(self.sizes == 1, axis=1, kind="stable")
+
+    @property
+    def depth(self) -> int:
+        """Mappers of a genome, at most."""
+        return max(1, len(self.sides))
+
+    def decoded(self, chosen: Columns, genes: Sequence[Counts],
+                arrays: bool = False) -> tuple[dict[Number, Floats], list[Nests]]:
+        """Return machines and mappings, as `complete` does, from the parts of `Genomes`, a design's layers in a row."""
+        genomes, (layers, width) = Genomes(*genes), self.sizes.shape
+        count = len(genomes) // layers
+        lanes = np.repeat(self.lanes(chosen, count), layers, axis=0) if self.sides else np.ones((1, 1), np.int64)
+        decoding = Decoding(self.spaces[0], np.arange(width), np.tile(self.sizes, (count, 1)), lanes)
+        steps, ranks = decoding.nests(genomes, width)
+        batches = []
+        for at, space in enumerate(self.spaces):
+            own = len(space.operator.sizes)
+            batches.append(space.repair(MappingBatch(space.layout, np.ascontiguousarray(steps[:, :own, at::layers]),
+                                                     np.ascontiguousarray(ranks[:, :own, at::layers]))))
+        return self.complete(chosen, batches, arrays)
+
     def lanes(self, chosen: Columns, rows: int) -> Counts:
         """Return ``(b, l)``: the most lanes along each side; those of an array of free shape are all its elements."""
         numbers: Mapping[Number, Any] = self.problem.space.numbers(chosen)
@@ -103,6 +143,12 @@ class NeededDesigns:
         needed = self.problem.needed(laid)
         return {key: needed[key] if key in needed and (arrays or key not in chosen) else chosen[key]
                 for key in self.problem.space.ranges}, laid
+
+
+def evenly(shares: Floats, most: Counts) -> Counts:
+    """Return numbers from 1 to each of ``most``, at these shares of the way up, even in their logarithm."""
+    found: Counts = np.minimum(np.exp(shares * np.log(most + 1.0)).astype(np.int64), most)
+    return found
 
 
 def shared(array: Fanout) -> bool:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats, figures_of
-from tilewright.codesign.methods.decoding import CAPACITY, Counts, NeededDesigns
+from tilewright.codesign.methods.decoding import CAPACITY, Counts, NeededDesigns, evenly
 from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Scores, Session
 from tilewright.hardware import Number
-from tilewright.mapping import MappingBatch
 from tilewright.search import Count, Decoding, Genomes, MapperOptions, Natural, Options, Share, preset_options
 
 PRESETS = Path(__file__).with_name("digamma.json")
@@ -91,16 +90,9 @@ class DigammaBreeding:
 
     def __init__(self, designs: NeededDesigns, options: DigammaOptions, rng: Generator) -> None:
         self.designs, self.options, self.rng = designs, options, rng
-        spaces = designs.spaces
-        self.width = max(len(space.operator.sizes) for space in spaces)
-        self.sizes = np.ones((len(spaces), self.width), dtype=np.int64)
-        """``(n, d)``: extents of each layer's dimensions, 1 beyond its own."""
-        for at, space in enumerate(spaces):
-            self.sizes[at, :len(space.operator.sizes)] = list(space.operator.sizes.values())
-        self.depth = max(1, len(designs.sides))
-        self.order = np.argsort(self.sizes == 1, axis=1, kind="stable")
-        self.active = np.maximum((self.sizes > 1).sum(axis=1), 1)
-        decoding = Decoding(spaces[0], np.arange(self.width), self.sizes[0], np.ones(self.depth, np.int64))
+        self.sizes, self.order, self.active, self.depth = designs.sizes, designs.order, designs.active, designs.depth
+        self.width = self.sizes.shape[1]
+        decoding = Decoding(designs.spaces[0], np.arange(self.width), self.sizes[0], np.ones(self.depth, np.int64))
         self.held = np.array([[_held(decoding.homes(depth), at) for at in range(len(decoding.memories))]
                               for depth in range(1, self.depth + 1)])
         """For genomes of each number of mappers and each memory: the mapper whose tile it holds."""
@@ -187,17 +179,7 @@ class DigammaBreeding:
 
     def decoded(self, generation: Generation) -> tuple[dict[Number, Floats], list[Nests]]:
         """Return machines and mappings."""
-        designs, layers = self.designs, len(self.sizes)
-        lanes = designs.lanes(generation.hardware, len(generation))
-        decoding = Decoding(designs.spaces[0], np.arange(self.width), np.tile(self.sizes, (len(generation), 1)),
-                            np.repeat(lanes, layers, axis=0) if self.designs.sides else np.ones((1, 1), np.int64))
-        steps, ranks = decoding.nests(generation.genomes, self.width)
-        batches = []
-        for at, space in enumerate(designs.spaces):
-            own = len(space.operator.sizes)
-            batches.append(space.repair(MappingBatch(space.layout, np.ascontiguousarray(steps[:, :own, at::layers]),
-                                                     np.ascontiguousarray(ranks[:, :own, at::layers]))))
-        return designs.complete(generation.hardware, batches, self.options.exact)
+        return self.designs.decoded(generation.hardware, generation.genomes.parts, self.options.exact)
 
     def _who(self, changed: NDArray[np.bool_], rate: float) -> NDArray[np.intp]:
         return np.flatnonzero(changed & (self.rng.random(len(changed)) < rate))
@@ -228,10 +210,7 @@ class DigammaBreeding:
 
     def _drawn(self, most: Counts) -> Counts:
         """Return random numbers from 1 to each of ``most``."""
-        if not self.options.logarithmic:
-            return self.rng.integers(1, most + 1)
-        found: Counts = np.minimum(np.exp(self.rng.random(most.shape) * np.log(most + 1.0)).astype(np.int64), most)
-        return found
+        return evenly(self.rng.random(most.shape), most) if self.options.logarithmic else self.rng.integers(1, most + 1)
 
     def _cross(self, genomes: Genomes, other: Genomes, who: NDArray[np.intp]) -> None:
         """Take the tiles of one dimension from the other parent, at all mappers that both have."""
