@@ -25,7 +25,7 @@ class Budget:
 
     Only a budget of samples gives the same result every time.
 
-    Raises an `InputError` if there is neither, or one is not positive.
+    Raises an `InputError` if there is neither, or one is not positive and finite.
     """
 
     samples: int | None = None
@@ -36,7 +36,7 @@ class Budget:
             raise InputError("budget", "must limit samples or seconds")
         for name, value in (("samples", self.samples), ("seconds", self.seconds)):
             if value is not None and not 0 < value < math.inf:
-                raise InputError(f"budget.{name}", "must be positive", value)
+                raise InputError(f"budget.{name}", "must be positive and finite", value)
 
     @classmethod
     def parse(cls, text: "str | int | Budget") -> "Budget":
