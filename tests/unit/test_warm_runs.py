@@ -197,6 +197,7 @@ def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgr
             postgres.stop()
 
     monkeypatch.setattr(Shelf, "add", stopping)
+    monkeypatch.setattr("tilewright.store.library.WRITE_SECONDS", 0.0)
     try:
         run = mapped(store=postgres_url, workers=1)
     finally:

@@ -1,7 +1,7 @@
 """One mapping looked at closely: what is wrong with it, what it costs, what nothing can beat."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.inputs import (
@@ -19,8 +19,9 @@ from tilewright.api.text import shown
 from tilewright.base import InputError
 from tilewright.cost import Cost, LowerBounds, VectorWork, cost_model, kept_bounds, layer_bounds
 from tilewright.cost import vector_work as costs_of_vectors
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import (
+    Constraints,
     KeptSets,
     MapSpace,
     Violation,
@@ -186,12 +187,19 @@ def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int | str
     return costs_of_vectors(load_layers(network, bind, arch=accelerator, precision=precision), accelerator)
 
 
-def why_unmapped(operator: Operator, accelerator: Accelerator, constrained: bool = False) -> str:
+def why_unmapped(space: MapSpace) -> str:
     """Say why a search found no legal mapping: there is none, the budget was too small, or constraints too tight."""
-    wrong = violations(smallest_mapping(operator, accelerator), operator, accelerator)
-    told = "; ".join(violation.message for violation in wrong)
+    kept, smallest = KeptSets(space), smallest_mapping(space.operator, space.accelerator)
+    passing = zip(smallest.levels, space.accelerator.levels, kept[len(kept) - 1].layout.keeps, strict=True)
+    least = Nest(tuple(entry if isinstance(level, Fanout) else replace(entry, keeps=keeps)
+                       for entry, level, keeps in passing))
+    most, told = ("; ".join(wrong.message for wrong in violations(nest, space.operator, space.accelerator))
+                  for nest in (smallest, least))
     if told:
         return f"even the smallest tiles are illegal: {told}"
-    if constrained:
+    if most:
+        return (f"even the smallest tiles are illegal where memories keep all that they can ({most}), but legal where "
+                "tensors pass memories: give a larger budget or another mapper")
+    if space.constraints != Constraints():
         return "the machine has legal mappings, but the constraints may leave none: loosen them, or search longer"
     return "legal mappings exist (all loops at the outermost memory is one): give a larger budget or another mapper"

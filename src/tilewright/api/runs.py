@@ -26,7 +26,7 @@ from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import text_html, unknown_name
 from tilewright.cost import KeptBounds, space_bounds
 from tilewright.jobs import interruptible
-from tilewright.mapping import Constraints, KeptSets, Padding
+from tilewright.mapping import KeptSets, Padding
 from tilewright.search import (
     Front,
     KeptBounding,
@@ -306,7 +306,7 @@ def run_record(  # noqa: PLR0913
 
 def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:
     accelerator, space = task.accelerator, task.space(unique.operator)
-    operator, constraints = space.operator, space.constraints
+    operator = space.operator
     known = result.bounding
     if isinstance(known, KeptBounding):
         limits = known.bounds.union
@@ -316,7 +316,7 @@ def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResul
         limits = known.bounds[0] if known is not None and known.spaces == (space,) else space_bounds(space)
     mapped = None if result.mapping is None or result.cost is None else (result.mapping, result.cost)
     reason = "" if mapped else (f"No legal mapping among {result.samples:,} samples: "
-                                f"{why_unmapped(operator, accelerator, constraints != Constraints())}")
+                                f"{why_unmapped(space)}")
     if mapped and result.impossible:
         reason = "No mapping can meet the constraints"
     return layer_record(

@@ -4,22 +4,26 @@ Latency is steps of compute, waits for single-buffered memories and the ramp, or
 is more (counting rule 8). Several of these can be near one another; to cure one then gives little, so all are named.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Nest
+from tilewright.cost.dense.scoring import DenseModel
 from tilewright.cost.records import COMPUTE, Cost, CycleLimit
 from tilewright.cost.sparse.model import cost_model
 from tilewright.hardware import PORTS, Accelerator, Bandwidth, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, is_legal
+from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, is_legal
 from tilewright.workload import Operator
 
 LANES = "lanes"
 CLOSE = 0.9
 """Share of the steady cycles from which compute (with its waits) is named before the port that needs a little more."""
 _TRIED = 3
+ENGINE = "tilewright.cost.dense.kernel"
+"""The module of the compiled engine."""
 
 
 def limits_of(cost: Cost) -> tuple[CycleLimit, ...]:
@@ -73,8 +77,15 @@ def relief(operator: Operator, accelerator: Accelerator, mapping: Mapping, of: s
         return _spread(operator, accelerator, mapping)
     if not any(memory.name == of and memory.bandwidth != Bandwidth() for memory in accelerator.memories):
         return None
-    machine = with_twice(accelerator, of)
-    return Relief(of, int(cost_model(operator, machine).cost(mapping).latency_cycles))
+    return Relief(of, _latency(operator, with_twice(accelerator, of), mapping))
+
+
+def _latency(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> int:
+    """Return the cycles of a mapping: by the engine where that is loaded, which tells the same sooner."""
+    if accelerator.sparsity is not None or ENGINE not in sys.modules:
+        return int(cost_model(operator, accelerator).cost(mapping).latency_cycles)
+    batch = MappingBatch.from_mappings([mapping], operator, accelerator)
+    return int(DenseModel(operator, accelerator, batch.layout).score(batch).latency_cycles[0])
 
 
 def with_twice(accelerator: Accelerator, memory: str) -> Accelerator:
@@ -96,8 +107,7 @@ def _spread(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> R
     found: list[Relief] = []
     for _, _, name, machine, wider in sorted(tried, key=lambda one: one[:2]):
         if len(found) < _TRIED and is_legal(wider, operator, machine):
-            cost = cost_model(operator, machine).cost(wider)
-            found.append(Relief(LANES, int(cost.latency_cycles), name))
+            found.append(Relief(LANES, _latency(operator, machine, wider), name))
     return min(found, key=lambda one: one.latency_cycles, default=None)
 
 

@@ -335,7 +335,9 @@ class _Race:
         if self.budget.samples is not None:
             entrant.samples = min(entrant.samples, self.budget.samples + entrant.more - sum(min(
                 other.run.samples, other.samples) for other in others))
-        if not stop.is_set():
+        # Where time is over, those that have tried nothing yet are of no more use: one member has.
+        over = self.watch.left is not None and self.watch.left() <= 0 and any(other.run.samples for other in others)
+        if not stop.is_set() and not over:
             for _ in run.spend(None if entrant.samples == math.inf else int(entrant.samples) - run.samples,
                                None if entrant.seconds == math.inf else entrant.seconds - run.seconds):
                 yield

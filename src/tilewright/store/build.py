@@ -99,8 +99,9 @@ def timestamp(moment: datetime | None = None) -> str:
     return (moment or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
 
 
+@cache
 def software_record() -> SoftwareRecord:
-    """Return the versions at work here, without importing the libraries."""
+    """Return the versions at work here, without importing the libraries; looked up once, as every best mapping asks."""
 
     def version(name: str) -> str:
         try:

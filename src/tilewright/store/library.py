@@ -3,10 +3,12 @@
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +29,8 @@ MODEL = "tilewright 1"
 """Whose models scored an entry, and the version of their rules: scores of others do not compare."""
 WAIT_SECONDS = 5.0
 """How long to wait for other writers before going on without the library."""
+WRITE_SECONDS = 1.0
+"""How long a run waits at least from writing mappings to writing more."""
 READ_AT_ONCE = 100
 """Entries that one query asks for, as databases limit how many values it may hold."""
 
@@ -204,6 +208,8 @@ class Shelf:
         self.library = Library(place, busy_seconds)
         self.added = 0
         self.warning = ""
+        self.waiting: list[Entry] = []
+        self.written = -inf
         self._lock = threading.Lock()
 
     def nearest(self, spaces: Sequence[MapSpace], objective: str, count: int) -> list[tuple[Entry, ...]]:
@@ -211,14 +217,27 @@ class Shelf:
         return self._tried(lambda: self.library.nearest(spaces, objective, count), [()] * len(spaces))
 
     def add(self, found: Entry) -> None:
-        """Keep an entry if it is better than what is known and the library can be reached."""
-        changed = self._tried(lambda: self.library.add([found]), 0)
+        """Keep an entry if it is better than what is known and the library can be reached, a second later at most.
+
+        But for the last ones, which `close` writes.
+        """
         with self._lock:
-            self.added += changed
+            self.waiting.append(found)
+            due = time.monotonic() - self.written >= WRITE_SECONDS
+        if due:
+            self._write()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Keep what is left, and let go of the database."""
+        self._write()
         self.library.close()
+
+    def _write(self) -> None:
+        with self._lock:
+            entries, self.waiting, self.written = self.waiting, [], time.monotonic()
+        changed = self._tried(lambda: self.library.add(entries), 0) if entries else 0
+        with self._lock:
+            self.added += changed
 
     def _tried(self, action: Callable[[], T], otherwise: T) -> T:
         with self._lock:

@@ -94,12 +94,22 @@ def test_a_budget_of_seconds_is_for_the_whole_run(tilewright, machine, tmp_path)
 
 
 def test_a_layer_without_any_legal_mapping_says_why(tilewright, machine, tmp_path):
-    machine.write_text(machine.read_text().replace("capacity_bytes: 256", "capacity_bytes: 2"))
+    small = machine.read_text().replace("capacity_bytes: 256", "capacity_bytes: 2")
+    machine.write_text(small.replace("- memory: Buffer\n", "- memory: Buffer\n    always: true\n"))
     found = tilewright("map", OPERATOR, "-a", machine, "-b", "90", "--json", "r.json")
     assert found.code == 1
     assert "No legal mapping among 90 samples: even the smallest tiles are illegal: Buffer holds 3 B" in found.out
     assert json.loads((tmp_path / "r.json").read_text())["layers"][0]["cost"] is None
     assert "constraints" not in found.out  # there are none, and no mapping that breaks them least
+
+
+def test_a_layer_that_is_legal_only_where_tensors_pass_is_not_said_to_be_illegal(tilewright, machine):
+    machine.write_text(machine.read_text().replace("capacity_bytes: 256", "capacity_bytes: 2"))
+    words = ("map", OPERATOR, "-a", machine, "--no-store", "-b")
+    told = " ".join(tilewright(*words, "90").out.split())
+    assert "illegal where memories keep all that they can (Buffer holds 3 B" in told
+    assert "but legal where tensors pass memories: give a larger budget" in told
+    assert tilewright(*words, "300").code == 0
 
 
 def test_every_layer_has_one_batch_however_short_the_time(tilewright, machine):

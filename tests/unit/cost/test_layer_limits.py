@@ -1,14 +1,17 @@
 """What sets the cycles of a mapping, what twice of it gives, and where the energy goes."""
 
+import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tilewright.cost import cost_model, explain, limited_by, limits_of, relief
+from tilewright.cost import cost_model, explain, limited_by, limits, limits_of, relief
+from tilewright.cost.dense import kernel  # noqa: F401  (loads the engine)
 from tilewright.cost.records import Cost, CycleLimit, MemoryTraffic
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
-from tilewright.mapping import LevelLoops, Loop, Mapping, dataflow
-from tilewright.workload import ROLES, matmul, with_densities
+from tilewright.mapping import KeptSets, LevelLoops, Loop, Mapping, MapSpace, dataflow
+from tilewright.workload import ROLES, convolution, matmul, with_densities
 
 OPERATOR = matmul("product", m=16, n=16, k=8)
 ENERGY = AccessEnergy(2, 2, 2, 2)
@@ -69,6 +72,28 @@ def test_twice_the_bandwidth_is_what_the_model_says_of_that_machine():
     assert found.latency_cycles == cost_model(OPERATOR, machine(1.0)).cost(mapped).latency_cycles
     unlimited = replace(slow, levels=(replace(slow.levels[0], bandwidth=Bandwidth()), *slow.levels[1:]))
     assert relief(OPERATOR, unlimited, mapped, "DRAM") is None
+
+
+def test_the_engine_tells_what_the_closed_forms_do(monkeypatch):
+    """Twice of each limit, of drawn mappings with what memories let pass; more than one finds the lanes."""
+    layer, spread = convolution("c", in_channels=6, out_channels=8, kernel=3, out_size=7, stride=2), 0
+    for name in ("eyeriss", "simba-like"):
+        structure = preset(name)
+        kept = KeptSets(MapSpace(layer, structure))
+        for number in (0, len(kept) - 1):
+            member, rng = kept[number], np.random.default_rng(number)
+            batch = member.fitting(rng, 6)
+            for at in range(6):
+                mapped = batch.mapping(at, layer.sizes)
+                for of in ("compute", *(memory.name for memory in structure.memories)):
+                    told = {}
+                    for module in (limits.ENGINE, "no such module"):
+                        monkeypatch.setattr(limits, "ENGINE", module)
+                        told[module] = relief(layer, structure, mapped, of)
+                        monkeypatch.undo()
+                    assert len(told) == 2 and len(set(told.values())) == 1
+                    spread += of == "compute" and told[limits.ENGINE] is not None
+    assert limits.ENGINE in sys.modules and spread > 4
 
 
 def test_twice_the_lanes_halve_the_turns_of_the_loop_outside_the_array():

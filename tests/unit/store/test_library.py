@@ -166,7 +166,22 @@ def test_a_shelf_says_once_that_the_library_cannot_be_reached(tmp_path):
     assert (shelf.warning, shelf.added) == (first, 0)
 
 
-def test_a_shelf_goes_on_when_the_server_goes(postgres, postgres_url):
+def test_a_shelf_waits_before_it_writes_more_and_writes_the_rest_at_the_end(tmp_path, monkeypatch):
+    calls, add = [], Library.add
+    monkeypatch.setattr(Library, "add", lambda self, found: calls.append(len(found)) or add(self, found))
+    monkeypatch.setattr("tilewright.store.library.WRITE_SECONDS", 1e9)
+    shelf = Shelf(tmp_path / "store.sqlite")
+    for score in (5.0, 4.0, 6.0):
+        shelf.add(made(score=score))
+    assert (calls, shelf.added) == ([1], 1)
+    shelf.close()
+    assert (calls, shelf.added) == ([1, 2], 2)
+    with Library(tmp_path / "store.sqlite") as library:
+        assert [one.score for one in library.entries()] == [4.0]
+
+
+def test_a_shelf_goes_on_when_the_server_goes(postgres, postgres_url, monkeypatch):
+    monkeypatch.setattr("tilewright.store.library.WRITE_SECONDS", 0.0)
     shelf = Shelf(postgres_url, busy_seconds=2)
     shelf.add(made())
     assert (shelf.added, shelf.warning) == (1, "")

@@ -28,9 +28,8 @@ from tilewright.workload import Operator, Tensor
 Score = Callable[[Any, Any], Any]
 """Makes a score of cycles and picojoules, which more of either cannot lower; of arrays of them an array."""
 
-MOST_LISTED, MOST, SURE = 1 << 14, 64, 3
-"""Sets whose sums are listed at most; those looked at one by one at most; and how many of the least bounds must be of
-sets that were looked at, where nothing else is asked for."""
+MOST_LISTED, MOST = 1 << 14, 64
+"""Sets whose sums are listed at most, and those looked at one by one at most."""
 MOST_NUMBERS, FEW_CHAINS = 1 << 22, 64
 """Weights of sums that are looked at together, and chains of a tensor, where there are no more, that are remembered."""
 _SLACK = 1 - 1e-9
@@ -173,7 +172,7 @@ class KeptBounds:
             return float(score(self.union.latency_cycles, self.union.energy_pj))
         return float(self._rows.least(score)[0])
 
-    def scores(self, score: Score, sure: int = SURE) -> dict[int, float]:
+    def scores(self, score: Score, sure: int) -> dict[int, float]:
         """Return what no mapping of a member scores below, by its number, the least first, and of equals by EDP.
 
         The first are ``sure`` to be the least, as many as that. Where zeros are made use of, these are of dense

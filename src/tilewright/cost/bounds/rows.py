@@ -61,10 +61,9 @@ class MachineRows(Once):
         refuse_shared(self.machine, "bounds of many machines")
 
     @staticmethod
-    @lru_cache(maxsize=64)
     def one(machine: Accelerator, rules: Leeway | None = None) -> "MachineRows":
         """Return a machine, every lane with memories of its own, as a row; kept, as every layer and kept set asks."""
-        return MachineRows(own_columns(machine.unshared), 1, rules)
+        return _one(machine, rules)
 
     @property
     def machine(self) -> Accelerator:
@@ -193,6 +192,11 @@ class MachineRows(Once):
         return {place: (whole(np.full(self.count, words)), whole(np.full(self.count, cycles)))
                 for place, (words, cycles) in ((place, self.columns.exact(key)) for place, key in keys.items()
                                                if key in self.columns.numbers)}
+
+
+@lru_cache(maxsize=64)
+def _one(machine: Accelerator, rules: Leeway | None) -> MachineRows:
+    return MachineRows(own_columns(machine.unshared), 1, rules)
 
 
 def whole(numbers: NDArray[np.float64] | NDArray[np.int64]) -> Whole:

@@ -75,6 +75,10 @@ class TensorTraffic:
         updated there before, so that it is at most what crosses the next boundary.
         """
         if wanted not in self._known:
+            more = next((sums for sums in self._known if sums[:len(wanted)] == wanted), None)
+            if more is not None:
+                weights, right = self._known[more]
+                return weights[:, :len(wanted)], right[:, :len(wanted)]
             count = len(self.memories)
             weights = self._weights(wanted)
             apart, _ = self._between

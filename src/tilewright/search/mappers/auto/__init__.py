@@ -225,10 +225,11 @@ class AutoMapper(Resumable):
         """
         found, size = np.full(len(scores), np.inf), self.gamma.options.population
         for island, survivors in enumerate(self.gamma.scores):
-            first = island * size
-            values, places = np.unique(scores[first:first + size], return_index=True)
-            places = first + places[~np.isin(values, survivors)]
-            found[places] = scores[places]
+            first, known = island * size, set(survivors.tolist())
+            for place, score in enumerate(scores[first:first + size].tolist(), first):
+                if score not in known:
+                    known.add(score)
+                    found[place] = score
         return found
 
     def _bear(self, batch: MappingBatch, island: int, half: int, span: Span, parents: int) -> None:
