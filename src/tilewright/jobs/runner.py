@@ -18,6 +18,8 @@ from tilewright.jobs.job import Job, Keeper, Observer, Standing, Steps, Stop, in
 
 T = TypeVar("T")
 TURN_SECONDS = 0.1
+MOST_OPEN = 100
+"""Jobs that are set up and have not ended, where time is not limited: a search takes some megabytes."""
 UNDER_WAY = object()
 """What a turn gives of work that has not ended."""
 
@@ -26,8 +28,9 @@ class Runner:
     """Runs jobs, one list of them or several after one another.
 
     Jobs begin in their order. Those whose function makes steps are all set up first, then each makes one step, then
-    they go round in turns of `TURN_SECONDS`; in other processes each is done in one go. The first error ends the
-    others, as does Ctrl-C; what had ended by then is kept.
+    they go round in turns of `TURN_SECONDS`; where their time is not limited, of very many `MOST_OPEN` do, and the next
+    one begins as one ends. In other processes each is done in one go. The first error ends the others, as does Ctrl-C;
+    what had ended by then is kept.
 
     Parameters
     ----------
@@ -163,8 +166,9 @@ class _Batch:
         self.error: Exception | None = None
         left = [place for place, value in enumerate(self.values) if value is None]
         self.done, self.fresh, self.losses = len(jobs) - len(left), 0, 0
-        self.waiting = {place: {other for other in jobs[place].after if self.values[other] is None} for place in left}
-        self.ready = deque(place for place in left if not self.waiting[place])
+        needs = {place: {other for other in jobs[place].after if self.values[other] is None} for place in left}
+        self.waiting = {place: others for place, others in needs.items() if others}
+        self.ready = deque(place for place in left if place not in self.waiting)
         self.open: deque[_Turn] = deque()
         self.running: dict[Future[Any], _Turn] = {}
         self.began = time.perf_counter()
@@ -224,7 +228,8 @@ class _Batch:
         if self.runner.stop.is_set():
             self.waiting.clear()
             self.ready.clear()
-        while self.ready:
+        crowded = self.runner.clock.span is None and len(self.open) + len(self.running) >= MOST_OPEN
+        while self.ready and not (crowded and self.open):
             place = self.ready.popleft()
             known = self.runner.kept([self.jobs[place]])[0]  # another run may have done it meanwhile
             if known is None:

@@ -44,7 +44,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     """Search the best mapping of every distinct operator of a network.
 
     Operators are searched side by side and in turns, a batch of each first, the largest before: so all soon have a
-    mapping. Each has its own seed, derived from ``seed`` and its place in the network, so that results do not depend on
+    mapping; without a limit on time a hundred of them, and the next one as one ends, as each takes some megabytes.
+    Each has its own seed, derived from ``seed`` and its place in the network, so that results do not depend on
     ``workers`` or turns. Ctrl-C ends all searches with what was found.
 
     Parameters

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.base import InputError
-from tilewright.jobs import Job, Runner, interruptible, present_stop
+from tilewright.jobs import Clock, Job, Runner, interruptible, present_stop
 from tilewright.store import Results, kept_in
 
 ELSEWHERE = ("threads", "processes")
@@ -50,6 +50,24 @@ def test_steps_are_set_up_first_then_take_turns():
     assert Runner(workers=1).run([Job(None, steps, inputs=(name,)) for name in "ab"]) == ["a", "b"]
     assert told[:4] == ["a0", "b0", "a1", "b1"]
     assert Runner(on="processes", workers=1).run([Job(None, steps, inputs=("c",))]) == ["c"]
+
+
+@pytest.mark.parametrize(("span", "most"), [(None, 3), (60.0, 8)])
+def test_of_very_many_steps_few_are_set_up_at_once_unless_their_time_is_shared(monkeypatch, span, most):
+    monkeypatch.setattr("tilewright.jobs.runner.MOST_OPEN", 3)
+    there, at_once = set(), []
+
+    def steps(name):
+        there.add(name)
+        for _ in range(3):
+            at_once.append(len(there))
+            yield
+        there.remove(name)
+        return name
+
+    jobs = [Job(None, steps, inputs=(name,)) for name in range(8)]
+    assert Runner(workers=1, clock=Clock(span=span)).run(jobs) == [*range(8)]
+    assert max(at_once) == most and len(at_once) == 24
 
 
 def test_what_is_kept_is_not_done_again_and_a_server_shares_it_with_a_team(tmp_path, postgres_url, monkeypatch):
