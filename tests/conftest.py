@@ -1,8 +1,12 @@
-"""What all tests share: byte code, threads, which cases run, how garbage is collected, stores that wait for no disk."""
+"""What all tests share: byte code, threads, what is compiled beside them, which cases run, how garbage is collected.
+
+And files and stores that wait for no disk.
+"""
 
 import gc
 import os
 import sqlite3
+import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -19,6 +23,26 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # What is collected stays.
 gc.disable()
+HERE = Path(__file__).parent
+
+
+def pytest_sessionstart(session):
+    """Where two workers are to run all tests, let a third process compile the engines from now on.
+
+    Else each of them compiles again what several engines share, and waits where the other compiles.
+    """
+    config, kept = session.config, os.environ.get("NUMBA_CACHE_DIR") or HERE.parent / "src"
+    if (config.getoption("numprocesses", None) and config.args_source is config.ArgsSource.TESTPATHS
+            and not any(Path(kept).rglob("kernel.run_*.nbi"))):
+        session.compiling = subprocess.Popen([sys.executable, "-m", "pytest", f"@{HERE / 'compiling.txt'}"],
+                                             cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def pytest_sessionfinish(session):
+    """End what compiles for tests that are over."""
+    if compiling := getattr(session, "compiling", None):
+        compiling.terminate()
+        compiling.wait()
 
 
 def pytest_collection(session):
@@ -28,7 +52,7 @@ def pytest_collection(session):
     """
     worker = getattr(session.config, "workerinput", {"workerid": "gw0"})["workerid"]
     asked = [Path(name.partition("::")[0]).resolve() for name in session.config.args]
-    for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True) if int(worker[2:]) % 2 else ():
+    for path in sorted(HERE.rglob("test_*.py"), reverse=True) if int(worker[2:]) % 2 else ():
         if not any(path.is_relative_to(place) for place in asked):
             continue
         sys.path.insert(0, str(path.parent))
@@ -68,7 +92,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def unsynced():
-    """Let what is committed to SQLite outlive processes, but not a loss of power, which takes milliseconds a time."""
+    """Let files, and what is committed to SQLite, outlive processes, but no loss of power, which takes milliseconds."""
     import sqlalchemy as sa
 
     def configure(connection, _):
@@ -76,5 +100,7 @@ def unsynced():
             connection.execute("PRAGMA synchronous=OFF")
 
     sa.event.listen(sa.Engine, "connect", configure)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
     sa.event.remove(sa.Engine, "connect", configure)
