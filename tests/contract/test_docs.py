@@ -145,6 +145,14 @@ def test_the_fast_lane_names_what_there_is():
         assert line == "-n=2" or list(ROOT.glob(place.replace("*/", "tests/", 1))), line
 
 
+def test_what_is_compiled_beside_all_tests_is_named_by_tests_that_there_are():
+    options, *lines = (ROOT / "tests/compiling.txt").read_text(encoding="utf-8").split("\ntests/")
+    assert options.split() == ["-n=0", "-p=no:cacheprovider"] and lines
+    for line in lines:
+        file, name, _ = re.split(r"::|\[|$", line, maxsplit=2)
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), line
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/notebooks").glob("*.md")), ids=lambda path: path.stem)
 def test_notebooks_are_on_the_site_and_hold_code(path):
     assert f"notebooks/{path.stem}\n" in (ROOT / "docs/index.md").read_text(encoding="utf-8")

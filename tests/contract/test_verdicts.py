@@ -119,6 +119,7 @@ TINY = {
     "ruby-table1": {"sizes": (3, 64, 100, 1000, 4096)},
 }
 SMALLER = {
+    "confuciux-fig8.8": {"epochs": 1_800},
     "flat-figA8": {"sequences": (512, 1024)},
     "flat-figA9": {"sequences": (4096, 8192)},
     "flat-figA15": {"sequences": (512, 4096)},
