@@ -61,6 +61,10 @@ class KeptBounding:
     sure: int = 3
     """How many members are known for sure to promise most."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is asked and told, which results of other processes bring along, without what it is made of."""
+        return {name: getattr(self, name) for name in ("kept", "objective", "sure", "bounds", "score")}
+
     @cached_property
     def _seen(self) -> tuple[Objective, MapSpace]:
         """The objective and the space as they can be bound."""

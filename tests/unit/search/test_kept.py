@@ -1,5 +1,6 @@
 """What memories keep is searched: as good as enumeration, better than keeping all, and the same every time."""
 
+import pickle
 import threading
 from dataclasses import replace
 
@@ -260,6 +261,15 @@ def test_where_time_is_over_only_one_member_has_a_batch():
     request = Request(kept.space, Objective.parse("edp"), "random", Budget(None, 1.0), 0, {})
     found = finished(racing(kept, request, Watch(left=lambda: 0.0)))
     assert found.samples == FEWEST and found.stopped == "seconds"
+
+
+def test_results_of_other_processes_bring_their_bounds_along_without_what_these_are_made_of():
+    """That would be the tables of all layers that the process has bounded: half a megabyte a result."""
+    found = search_spaces(KeptSets(MapSpace(LAYER, preset("eyeriss"))), budget=200)
+    there = pickle.loads(pickle.dumps(found)).bounding
+    assert (there.score, there.bounds.union) == (found.bounding.score, found.bounding.bounds.union)
+    assert not {"_rows"} & {*vars(there), *vars(there.bounds)} and "_rows" in vars(found.bounding.bounds)
+    assert there.scores == found.bounding.scores
 
 
 def test_a_race_is_taken_up_where_it_was_left(tmp_path):

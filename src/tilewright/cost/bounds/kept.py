@@ -152,6 +152,10 @@ class KeptBounds:
 
     kept: KeptSets
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the members and the bounds of all, without the tables of every layer that lie behind them."""
+        return {"kept": self.kept, "union": self.union}
+
     @cached_property
     def union(self) -> LowerBounds:
         """Bounds that every legal mapping of any member respects; parts are those of the least total."""
