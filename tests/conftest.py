@@ -27,9 +27,9 @@ HERE = Path(__file__).parent
 
 
 def pytest_sessionstart(session):
-    """Where two workers are to run all tests, let a third process compile the engines from now on.
+    """Where two workers are to run all tests, let a third process compile from now on what both want at once.
 
-    Else each of them compiles again what several engines share, and waits where the other compiles.
+    Else one of them waits where the other compiles, and each compiles again what several engines share.
     """
     config, kept = session.config, os.environ.get("NUMBA_CACHE_DIR") or HERE.parent / "src"
     if (config.getoption("numprocesses", None) and config.args_source is config.ArgsSource.TESTPATHS
