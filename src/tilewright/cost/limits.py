@@ -7,6 +7,7 @@ is more (counting rule 8). Several of these can be near one another; to cure one
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from tilewright.cost.dense import closed_form as cf
@@ -15,7 +16,7 @@ from tilewright.cost.dense.scoring import DenseModel
 from tilewright.cost.records import COMPUTE, Cost, CycleLimit
 from tilewright.cost.sparse.model import cost_model
 from tilewright.hardware import PORTS, Accelerator, Bandwidth, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, is_legal
+from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, SpatialAxis, is_legal
 from tilewright.workload import Operator
 
 LANES = "lanes"
@@ -88,8 +89,9 @@ def _latency(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> 
     return int(DenseModel(operator, accelerator, batch.layout).score(batch).latency_cycles[0])
 
 
+@lru_cache(maxsize=64)
 def with_twice(accelerator: Accelerator, memory: str) -> Accelerator:
-    """Return the machine with twice the bandwidth of a memory."""
+    """Return the machine with twice the bandwidth of a memory; kept, as every layer of a network asks."""
     def doubled(level: Memory | Fanout) -> Memory | Fanout:
         if not isinstance(level, Memory) or level.name != memory:
             return level
@@ -114,18 +116,26 @@ def _spread(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> R
 def _wider(operator: Operator, accelerator: Accelerator, mapping: Mapping,
            ) -> Iterator[tuple[str, Accelerator, Mapping]]:
     """Yield dimension, machine and mapping for each way to use an array twice as wide or as high."""
+    for index, axis, machine in _machines_with_twice(accelerator):
+        for name, size in operator.sizes.items():
+            wider = _moved_in(mapping.levels, index, Loop(name, size, axis))
+            if wider is not None:
+                yield name, machine, wider
+
+
+@lru_cache(maxsize=64)
+def _machines_with_twice(accelerator: Accelerator) -> tuple[tuple[int, SpatialAxis, Accelerator], ...]:
+    """Return level, axis and machine for each way to make an array twice as wide or as high; kept."""
+    found: list[tuple[int, SpatialAxis, Accelerator]] = []
     for index, fanout in enumerate(accelerator.levels):
-        if not isinstance(fanout, Fanout):
-            continue
-        x, y = fanout.shape
-        for shape in ((2 * x, y), (x, 2 * y)):
-            levels: list[Any] = list(accelerator.levels)
-            levels[index] = replace(fanout, shape=shape)
-            machine = replace(accelerator, levels=tuple(levels), flexibility=None)
-            for name, size in operator.sizes.items():
-                wider = _moved_in(mapping.levels, index, Loop(name, size, "X" if shape[0] > x else "Y"))
-                if wider is not None:
-                    yield name, machine, wider
+        if isinstance(fanout, Fanout):
+            x, y = fanout.shape
+            shapes: tuple[tuple[SpatialAxis, tuple[int, int]], ...] = ("X", (2 * x, y)), ("Y", (x, 2 * y))
+            for axis, shape in shapes:
+                levels: list[Any] = list(accelerator.levels)
+                levels[index] = replace(fanout, shape=shape)
+                found.append((index, axis, replace(accelerator, levels=tuple(levels), flexibility=None)))
+    return tuple(found)
 
 
 def _moved_in(levels: Sequence[LevelLoops], index: int, wanted: Loop) -> Mapping | None:

@@ -1,5 +1,6 @@
 """Where jobs are done: on threads of this process, in other processes, or on a Ray cluster."""
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -96,10 +97,14 @@ _flag: Stop | None = None
 
 
 def _obey(flag: Stop) -> None:
-    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too."""
+    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too.
+
+    It looks for garbage seldom, as the command line does: what it loads all stays.
+    """
     global _flag  # noqa: PLW0603  (set once, as the process begins)
     _flag = flag
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(50_000, 20)
 
 
 @dataclass(frozen=True)
