@@ -7,8 +7,10 @@ shortest path for each dimension (or pair along which a window slides) over rang
 they are. Any point and any prices give a bound (weak duality), so that what looks for the highest needs no trust.
 
 Such a bound leaves open what the hull of all chains of extents allows and no single chain does. So the space is parted
-where the bound is least, by what rests at a memory (see `problem.Case`) or by ranges of lanes or extents. Static bounds
-of cycles and energy are floors: as long as only they tell, parts are compared by what is bounded without them.
+where the bound is least, by what rests at a memory (see `problem.Case`), by ranges of lanes or extents, or by lanes
+along a side of an array. What costs too much by the point where a bound was found is left out of the part for good (see
+`kernels.fix`). Static bounds of cycles and energy are floors: as long as only they tell, parts are compared by what is
+bounded without them.
 """
 
 from collections.abc import Sequence
@@ -22,7 +24,7 @@ from tilewright.cost import space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
-from tilewright.search.dual.problem import NEVER, Builder, Case, DualProblem, Work
+from tilewright.search.dual.problem import NEVER, Builder, Case, DualProblem, Marks, Work
 from tilewright.search.dual.ranges import Floats, Integers, Unbound
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
@@ -36,9 +38,10 @@ OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
 """What counts as gained of what is left to the best score, at least."""
-LANES, CLOSE = 10, 1e-4
-"""How much more a difference in lanes counts than one in extents where a part is halved; and how near to the static
-bounds a bound counts as these (in logarithms)."""
+LANE, LANES, FULL, CLOSE = 2, 10, 0.1, 1e-4
+"""How many layers of extents a memory has; how much more a difference in lanes counts than one in extents where a part
+is halved; how near to its limit a side of an array is full, and to the static bounds a bound counts as these (in
+logarithms)."""
 
 
 class _Part(NamedTuple):
@@ -54,9 +57,11 @@ class _Part(NamedTuple):
     """``(q)``: where the bound was found."""
     case: Integers
     """``(m - 1, 3)``: what rests at each memory (see `problem.Rest`); -2 where it is open."""
-    box: Integers
-    """``(g, l + m, 4)``: the first and last range of extents of both dimensions of a group, by layer, and the fewest
-    and most lanes of the array inside each memory."""
+    cells: Marks
+    ways: Marks
+    sides: Marks
+    """``(l, c)`` pairs of ranges by layer, ``(e)`` ways through arrays and ``(w)`` ways to part lanes that are left
+    (see `kernels.fix`): one bit each."""
     shares: Floats
     chains: Integers
     """``(g, a)`` and ``(g, a, 5 m)``: the chains that the bound is made of, by their weights (-1: none)."""
@@ -79,11 +84,11 @@ class DualBound(Resumable):
         self.problem = self.builder.problem
         self.turns = 0
         p, memories = self.problem, self.builder.memories
-        box = np.zeros((len(p.dims), 3 * memories, 4), dtype=np.int64)
-        box[..., 1], box[..., 3] = p.shapes[:, None, 0] - 1, p.shapes[:, None, 1] - 1
-        box[:, 2 * memories:, 1::2] = np.iinfo(np.int64).max
+        cells, ways, sides = (np.packbits(np.ones(shape, dtype=np.uint8), -1)
+                              for shape in ((2 * memories, len(p.cells)), len(p.ends), len(p.lane_sides)))
         self.parts = [_Part(-inf, -inf, False, np.zeros(self.builder.first_side + len(p.sides)),
-                            np.full((memories - 1, 3), OPEN), box, np.full((len(p.dims), ATOMS), -1.0),
+                            np.full((memories - 1, 3), OPEN), cells, ways, sides,
+                            np.full((len(p.dims), ATOMS), -1.0),
                             np.zeros((len(p.dims), ATOMS, 5 * memories), dtype=np.int32))]
 
     def state(self) -> State:
@@ -146,16 +151,23 @@ class DualBound(Resumable):
         cells = np.diff(p.cell_starts)
         nodes = int((p.states.max(axis=1) * cells).max())
         seen, ways = len(p.weights) + p.rooms.size + len(p.sides), groups * ATOMS
-        return Work(np.zeros(n), np.zeros((5, seen)), np.zeros((4, max(*p.weights.shape, p.rooms.shape[1], 2))),
-                    np.zeros(int(cells.max())), np.zeros(len(p.lane_spans)),
-                    np.zeros(len(p.lane_spans), dtype=np.int64), np.zeros((2, nodes)),
-                    np.zeros((2 * memories, nodes), dtype=np.int64), np.zeros(len(p.ends), dtype=np.int64),
-                    np.zeros((groups, memories, 2), dtype=np.int64), np.zeros((groups, ATOMS, n)),
-                    np.zeros((groups, ATOMS, seen)), np.zeros((groups, ATOMS)),
-                    np.zeros((groups, ATOMS, 5 * memories), dtype=np.int64), np.zeros(5 * memories, dtype=np.int64),
-                    np.zeros(ATOMS), np.zeros((groups, ATOMS)), np.zeros((ways, 3), dtype=np.int64),
-                    np.zeros(ways, dtype=np.int64), np.zeros((ways, seen)), np.zeros((3, ways)), np.zeros((seen, seen)),
-                    np.zeros((ways, ways)), np.zeros((ways, ways)))
+        return Work(
+            slope=np.zeros(n), lines=np.zeros((5, seen)),
+            room=np.zeros((4, max(*p.weights.shape, p.rooms.shape[1], 2))), costs=np.zeros(int(cells.max())),
+            side_cost=np.zeros(len(p.lane_sides)), lane_cost=np.zeros(len(p.lane_spans) - 1),
+            lane_over=np.zeros(len(p.lane_spans) - 1), chosen=np.zeros(len(p.lane_spans) - 1, dtype=np.int64),
+            cells=np.ones((2 * memories, len(p.cells)), dtype=np.uint8),
+            ways_left=np.ones(len(p.ends), dtype=np.uint8), sides_left=np.ones(len(p.lane_sides), dtype=np.uint8),
+            f=np.zeros((2 * memories + 1, nodes)),
+            came=np.zeros((2 * memories, nodes), dtype=np.int64), rest=np.zeros((2, nodes)),
+            kept=np.zeros(len(p.ends), dtype=np.int64), lengths=np.zeros(len(p.ends)),
+            spans=np.zeros((groups, memories, 2), dtype=np.int64), atoms=np.zeros((groups, ATOMS, n)),
+            views=np.zeros((groups, ATOMS, seen)), parts=np.zeros((groups, ATOMS)),
+            paths=np.zeros((groups, ATOMS, 5 * memories), dtype=np.int64),
+            path=np.zeros(5 * memories, dtype=np.int64), slopes=np.zeros(ATOMS), moved=np.zeros((groups, ATOMS)),
+            who=np.zeros((ways, 3), dtype=np.int64), kept_ways=np.zeros(ways, dtype=np.int64),
+            ways=np.zeros((ways, seen)), solved=np.zeros((3, ways)), bends=np.zeros((seen, seen)),
+            products=np.zeros((ways, ways)), matrix=np.zeros((ways, ways)))
 
     def _ascend(self, problem: DualProblem, part: _Part, cut: float) -> _Part:
         """Return a part with the highest bound found of it, and what that is made of."""
@@ -163,11 +175,19 @@ class DualBound(Resumable):
 
         best, work = part.point.copy(), self._work
         work.parts[:], work.paths[:] = part.shares, part.chains
-        found, taken = kernels.ascend(problem, work, *self.builder.told(case_of(part)), part.box, cut,
-                                      TURNS, part.point.copy(), best)
+        work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
+        found, taken = kernels.ascend(problem, work, *self.builder.told(case_of(part)), cut, TURNS,
+                                      part.point.copy(), best)
         self.turns += taken
-        return part._replace(bound=found, bare=found, point=best, shares=work.parts.copy(),
-                             chains=work.paths.astype(np.int32))
+        return part._replace(bound=found, bare=found, point=best, cells=np.packbits(work.cells, 1),
+                             ways=np.packbits(work.ways_left), sides=np.packbits(work.sides_left),
+                             shares=work.parts.copy(), chains=work.paths.astype(np.int32))
+
+    def _left(self, part: _Part) -> tuple[Marks, Marks, Marks]:
+        """Return which cells by layer, ways through arrays, and ways to part lanes are left in a part."""
+        p = self.problem
+        return (np.unpackbits(part.cells, 1, len(p.cells)), np.unpackbits(part.ways, 0, len(p.ends)),
+                np.unpackbits(part.sides, 0, len(p.lane_sides)))
 
     def _look(self, parts: Sequence[_Part], cut: float) -> list[_Part]:
         """Return parts with bounds of their own; they have that of what they are parts of."""
@@ -194,14 +214,17 @@ class DualBound(Resumable):
     def _divide(self, at: int, cut: float) -> None:
         """Divide a part by what rests at a memory where that is open, or halve it, whichever promises less work.
 
-        It is halved at the extents, or lanes, in which the chains differ most that make up its bound.
+        It is halved at the extents, or lanes, in which the chains differ most that make up its bound. Where they differ
+        in none and nothing is open, it is halved at lanes along one side of an array that is full: what chains of
+        several ways to part lanes have together may fill both sides as no one way does.
         """
         part = self.parts[at]
         told = self._told(part, cut)
         if told and growth(told, part.bare, cut) == 0.0:
             self._replace(at, told, cut)
             return
-        found = self._widest(part)
+        extents, sides = self._widest(part)
+        found = sides if extents is None and not told else extents
         halves = [] if found is None else self._look(self._halves(part, *found), cut)
         if halves and (not told or growth(halves, part.bare, cut) < growth(told, part.bare, cut)):
             self._replace(at, halves, cut)
@@ -210,36 +233,56 @@ class DualBound(Resumable):
         else:
             self.parts[at] = part._replace(whole=True)
 
-    @staticmethod
-    def _halves(part: _Part, g: int, layer: int, side: int, last: int) -> list[_Part]:
-        boxes = np.repeat(part.box[None], 2, axis=0)
-        boxes[0, g, layer, 2 * side + 1], boxes[1, g, layer, 2 * side] = last, last + 1
-        return [part._replace(box=box) for box in boxes]
+    def _halves(self, part: _Part, g: int, layer: int, side: int, last: int) -> list[_Part]:
+        """Return a part without what is above ``last``, and without what is not."""
+        p, memories = self.problem, self.builder.memories
+        found, (what, m) = [], divmod(layer, memories)
+        first, end = p.edge_starts[g, m]
+        for upper in (False, True):
+            cells, ways, sides = self._left(part)
+            if what < LANE:
+                first, end = p.cell_starts[g:g + 2]
+                k = np.arange(end - first)
+                k = k % p.shapes[g, 1] if side else k // p.shapes[g, 1]
+                cells[layer, first:end][(k > last) != upper] = 0
+            elif what == LANE:
+                ways[first:end][(p.ends[first:end, 4 + side] > last) != upper] = 0
+            else:
+                rows = np.unique(p.ends[first:end, 2 + side])
+                k = np.concatenate([np.arange(*p.lane_spans[row:row + 2]) for row in rows])
+                sides[k[(p.lane_logs[k, 0] > log(last + 0.5)) != upper]] = 0
+            found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways), sides=np.packbits(sides)))
+        return found
 
-    def _widest(self, part: _Part) -> tuple[int, int, int, int] | None:
+    def _widest(self, part: _Part) -> list[tuple[int, int, int, int] | None]:
         """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half.
 
-        Lanes count more than extents: there are few of them, and half a lane more or less leaves most to be gained.
+        Behind the layers come lanes by memory, which count more than extents: there are few of them, and half a lane
+        more or less leaves most to be gained. Then the same of lanes along first sides, where a side is nearly full.
         """
         p, memories = self.problem, self.builder.memories
-        least, found, layers = 1e-6, None, 2 * memories
+        layers, found = LANE * memories, list[tuple[int, int, int, int] | None]([None, None])
+        least = [1e-6, 1e-6 if (part.point[p.sides] > p.limits - FULL).any() else inf]
         for g in range(len(p.dims)):
             some = part.shares[g] > 1e-3
             share, chains = part.shares[g, some] / part.shares[g, some].sum(), part.chains[g, some]
             arrays = np.flatnonzero(p.edge_starts[g, :, 0] < p.edge_starts[g, :, 1])
+            places = np.concatenate([np.arange(layers), layers + arrays, layers + memories + arrays])
             for side in range(2 if p.shapes[g, 1] > 1 else 1):
                 cells, ways = chains[:, :layers], chains[:, layers + arrays]
                 low = self.builder.ranges[p.dims[g, side]].low
                 extents = low[cells % p.shapes[g, 1] if side else cells // p.shapes[g, 1]]
-                logs = np.log(np.hstack([extents, p.ends[ways, 4 + side]]))
+                logs = np.hstack([np.log(extents), np.log(p.ends[ways, 4 + side]),
+                                  p.lane_logs[chains[:, layers + (1 + side) * memories + arrays], 0]])
                 mean = share @ logs
                 spread = share @ np.abs(logs - mean)
                 spread[layers:] *= LANES
-                k = int(spread.argmax())
-                if spread[k] > least:
-                    middle = exp(mean[k]) * (1 + 1e-9)
-                    least, layer = float(spread[k]), k if k < layers else layers + int(arrays[k - layers])
-                    found = g, layer, side, int(middle if k >= layers else np.searchsorted(low, middle, "right") - 1)
+                for k in range(len(spread)):
+                    one_side, middle = bool(k >= layers + len(arrays)), exp(mean[k]) * (1 + 1e-9)
+                    if spread[k] > least[one_side]:
+                        least[one_side] = spread[k]
+                        found[one_side] = g, int(places[k]), side, int(
+                            middle if k >= layers else np.searchsorted(low, middle, "right") - 1)
         return found
 
 

@@ -58,9 +58,9 @@ class ArrayWays:
     ranges: Sequence[Ranges]
     first_side: int
     """Where lanes by limit stand among quantities."""
-    lane_ways: list[list[LaneWay]] = field(default_factory=list)
-    """By row, the ways to part some lanes between sides."""
-    rows: dict[tuple[int, tuple[int, ...], int], int] = field(default_factory=dict)
+    lane_ways: list[list[LaneWay]] = field(default_factory=lambda: [[(-1, 0.0, -1, 0.0)]])
+    """By row, the ways to part some lanes between sides; first that of no dimension."""
+    rows: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     @cached_property
     def inside(self) -> list[Array | None]:
@@ -129,7 +129,7 @@ class ArrayWays:
     def row(self, d: int, array: Array, lanes: int) -> int:
         """Return the row of the ways to part lanes of a dimension between the sides of an array."""
         slots, (limits, known) = self.free(d, array), self.sides
-        key = (array.fanout, slots, lanes)
+        key = (array.fanout, d, lanes)
         if key in self.rows:
             return self.rows[key]
         ways: list[LaneWay] = []
@@ -227,7 +227,6 @@ class ArrayWays:
             quantities[:, 1 + k] = self.fed(b, group, [self.shared(b, d, array, ways)
                                                        for d, ways in zip(group, each, strict=True)])
         cells = int(np.prod([len(self.ranges[d].low) for d in group]))
-        alone = np.full(len(begin), self.row(group[0], array, 1))
         return quantities, np.column_stack([
-            before * cells + begin, after * cells + end, each[0].row, each[1].row if len(each) > 1 else alone,
+            before * cells + begin, after * cells + end, each[0].row, each[1].row if len(each) > 1 else 0 * begin,
             each[0].fewest, each[-1].fewest])

@@ -161,36 +161,37 @@ def priced(over: Compiled, sharpness: Compiled) -> Compiled:
 
 
 @compiled
-def lanes_into(p: Compiled, slope: Compiled, cost: Compiled, chosen: Compiled) -> Compiled:
-    """Write what each row of lanes costs at least, and the pair of sides that does."""
+def lanes_into(p: Compiled, w: Compiled) -> Compiled:
+    """Write what each way to part lanes between sides costs, and each row of lanes at least, with the way that does."""
     for i in range(len(p.lane_spans) - 1):
-        best = np.inf
+        w.lane_cost[i], w.chosen[i] = np.inf, p.lane_spans[i]
         for j in range(p.lane_spans[i], p.lane_spans[i + 1]):
-            value = 0.0
+            value = 0.0 if w.sides_left[j] != 0 else np.inf
             for k in range(2):
                 if p.lane_sides[j, k] >= 0:
-                    value += slope[p.lane_sides[j, k]] * p.lane_logs[j, k]
-            if value < best:
-                best, chosen[i] = value, j
-        cost[i] = best
+                    value += w.slope[p.lane_sides[j, k]] * p.lane_logs[j, k]
+            w.side_cost[j] = value
+            if value < w.lane_cost[i]:
+                w.lane_cost[i], w.chosen[i] = value, j
 
 
 @compiled
-def nodes_into(p: Compiled, g: Compiled, layer: Compiled, box: Compiled, slope: Compiled, costs: Compiled,
-               f: Compiled) -> Compiled:
-    """Add to the costs of nodes what their cells cost at a layer (``costs``); none outside ``box`` is taken."""
-    first, cells = p.cell_starts[g], p.cell_starts[g + 1] - p.cell_starts[g]
-    width, columns = p.cells.shape[1], p.shapes[g, 1]
-    low, high, left, right = box[g, layer, 0], box[g, layer, 1], box[g, layer, 2], box[g, layer, 3]
+def costs_into(p: Compiled, w: Compiled, g: Compiled, layer: Compiled) -> Compiled:
+    """Write what the cells of a group cost at a layer by the slope; those that are removed are never taken."""
+    first, cells, width = p.cell_starts[g], p.cell_starts[g + 1] - p.cell_starts[g], p.cells.shape[1]
     for c in range(cells):
-        inside = low <= c // columns <= high and left <= c % columns <= right
-        costs[c] = 0.0 if inside else np.inf
+        w.costs[c] = 0.0 if w.cells[layer, first + c] != 0 else np.inf
     for k in range(width):
-        price = slope[layer * width + k]
+        price = w.slope[layer * width + k]
         if price != 0.0:
             for c in range(cells):
-                costs[c] += price * p.cells[first + c, k]
-    for s in range(p.states[g, layer]):
+                w.costs[c] += price * p.cells[first + c, k]
+
+
+@compiled
+def add_costs(costs: Compiled, cells: Compiled, states: Compiled, f: Compiled) -> Compiled:
+    """Add to the costs of nodes what their cells cost."""
+    for s in range(states):
         for c in range(cells):
             f[s * cells + c] += costs[c]
 
@@ -212,62 +213,132 @@ def loops_into(p: Compiled, g: Compiled, m: Compiled, moves: Compiled, f: Compil
 
 
 @compiled
-def ways_into(p: Compiled, box: Compiled, kept: Compiled, spans: Compiled) -> Compiled:
-    """Write which ways through arrays begin and end inside ``box`` to ``kept``, and where those of each begin."""
+def loops_back(p: Compiled, g: Compiled, m: Compiled, moves: Compiled, f: Compiled) -> Compiled:
+    """Let each node take the least of what loops at memory ``m`` lead to: `loops_into` from compute outward."""
+    rows, columns = p.shapes[g, 0], p.shapes[g, 1]
+    for at in range(p.states[g, 2 * m] * rows * columns):
+        if at // columns % rows > 0 and moves[m, p.dims[g, 0]] != 0:
+            f[at] = min(f[at], f[at - columns])
+        if at % columns > 0 and moves[m, p.dims[g, 1]] != 0:
+            f[at] = min(f[at], f[at - 1])
+
+
+@compiled
+def ways_into(p: Compiled, w: Compiled) -> Compiled:
+    """Write which ways through arrays are left between cells that are to ``kept``, and where those of each begin."""
     memories, count = p.edge_starts.shape[1], 0
     for g in range(len(p.dims)):
-        cells, columns = p.cell_starts[g + 1] - p.cell_starts[g], p.shapes[g, 1]
+        first, cells = p.cell_starts[g], p.cell_starts[g + 1] - p.cell_starts[g]
         for m in range(memories):
-            spans[g, m, 0] = count
-            fewest, most, few, many = box[g, 2 * memories + m]
+            w.spans[g, m, 0] = count
             for e in range(p.edge_starts[g, m, 0], p.edge_starts[g, m, 1]):
-                if p.ends[e, 4] < fewest or p.ends[e, 4] > most or p.ends[e, 5] < few or p.ends[e, 5] > many:
-                    continue
-                if within(box[g, 2 * m + 1], p.ends[e, 0] % cells, columns) and (
-                        m == memories - 1 or within(box[g, 2 * m + 2], p.ends[e, 1] % cells, columns)):
-                    kept[count] = e
+                if w.ways_left[e] != 0 and w.cells[2 * m + 1, first + p.ends[e, 0] % cells] != 0 and (
+                        m == memories - 1 or w.cells[2 * m + 2, first + p.ends[e, 1] % cells] != 0):
+                    w.kept[count] = e
                     count += 1
-            spans[g, m, 1] = count
+            w.spans[g, m, 1] = count
 
 
 @compiled
-def within(box: Compiled, cell: Compiled, columns: Compiled) -> Compiled:
-    """Whether a pair of ranges is inside a box of them."""
-    i, j = cell // columns, cell % columns
-    return box[0] <= i <= box[1] and box[2] <= j <= box[3]
-
-
-@compiled
-def shortest(p: Compiled, w: Compiled, g: Compiled, moves: Compiled, box: Compiled) -> Compiled:
+def shortest(p: Compiled, w: Compiled, g: Compiled, moves: Compiled) -> Compiled:
     """Return the least cost of a chain of extents of group ``g`` by the slope, infinite if there is none.
 
-    Write it to ``path``: its cells by layer, its way through the array inside each memory, and the ways to part lanes.
+    Write that of chains up to each node to ``f``, by layer, and the least chain to ``path``: its cells by layer, its
+    way through the array inside each memory, and the ways to part lanes.
     """
     memories, cells = p.edge_starts.shape[1], p.cell_starts[g + 1] - p.cell_starts[g]
-    here, there, slope, came, lane_cost = w.f[0], w.f[1], w.slope, w.came, w.lane_cost
-    here[:cells] = np.inf
-    here[cells - 1] = 0.0
+    w.f[0, :cells] = np.inf
+    w.f[0, cells - 1] = 0.0
     for m in range(memories):
-        nodes_into(p, g, 2 * m, box, slope, w.costs, here)
-        loops_into(p, g, m, moves, here, came[2 * m])
-        nodes_into(p, g, 2 * m + 1, box, slope, w.costs, here)
-        first, last = w.spans[g, m]
+        count = p.states[g, 2 * m] * cells
+        for layer in range(2 * m, 2 * m + 2):
+            costs_into(p, w, g, layer)
+            add_costs(w.costs, cells, p.states[g, layer], w.f[layer])
+            copy(w.f[layer, :count], w.f[layer + 1, :count])
+            if layer == 2 * m:
+                loops_into(p, g, m, moves, w.f[layer + 1], w.came[layer])
         if p.edge_starts[g, m, 0] == p.edge_starts[g, m, 1]:
             continue
-        for n in range(p.states[g, 2 * m + 2] * cells):
-            there[n] = np.inf
-        for at in range(first, last):
+        here, there = w.f[2 * m + 1], w.f[2 * m + 2]
+        there[:p.states[g, 2 * m + 2] * cells] = np.inf
+        for at in range(w.spans[g, m, 0], w.spans[g, m, 1]):
             e = w.kept[at]
-            value = here[p.ends[e, 0]] + lane_cost[p.ends[e, 2]] + lane_cost[p.ends[e, 3]]
+            length = w.lane_cost[p.ends[e, 2]] + w.lane_cost[p.ends[e, 3]]
             for k in range(p.edges.shape[1]):
-                value += slope[p.steps + k] * p.edges[e, k]
-            if value < there[p.ends[e, 1]]:
-                there[p.ends[e, 1]] = value
-                came[2 * m + 1, p.ends[e, 1]] = e
-        here, there = there, here
-    if here[0] < np.inf:
-        trace(p, g, w.chosen, came, w.path)
-    return here[0]
+                length += w.slope[p.steps + k] * p.edges[e, k]
+            w.lengths[at] = length
+            if here[p.ends[e, 0]] + length < there[p.ends[e, 1]]:
+                there[p.ends[e, 1]] = here[p.ends[e, 0]] + length
+                w.came[2 * m + 1, p.ends[e, 1]] = e
+    found = w.f[2 * memories, 0]
+    if found < np.inf:
+        trace(p, g, w.chosen, w.came, w.path)
+    return found
+
+
+@compiled
+def remove_cells(p: Compiled, w: Compiled, g: Compiled, layer: Compiled, rest: Compiled, most: Compiled) -> Compiled:
+    """Remove the cells of a group at a layer through which no chain costs less than ``most``.
+
+    ``rest`` is what nodes cost from there to compute, at least.
+    """
+    first, cells = p.cell_starts[g], p.cell_starts[g + 1] - p.cell_starts[g]
+    for c in range(cells):
+        left = False
+        for s in range(p.states[g, layer]):
+            left = left or w.f[layer, s * cells + c] + rest[s * cells + c] < most
+        if not left:
+            w.cells[layer, first + c] = 0
+
+
+@compiled
+def remove(p: Compiled, w: Compiled, g: Compiled, moves: Compiled, most: Compiled) -> Compiled:
+    """Remove the cells and ways of a group through which no chain costs less than ``most``, after `shortest` of it."""
+    memories, cells = p.edge_starts.shape[1], p.cell_starts[g + 1] - p.cell_starts[g]
+    here, there = w.rest[0], w.rest[1]
+    here[:] = np.inf
+    here[0] = 0.0
+    for m in range(memories - 1, -1, -1):
+        if p.edge_starts[g, m, 0] < p.edge_starts[g, m, 1]:
+            there[:] = np.inf
+            for at in range(w.spans[g, m, 0], w.spans[g, m, 1]):
+                e = w.kept[at]
+                rest = w.lengths[at] + here[p.ends[e, 1]]
+                there[p.ends[e, 0]] = min(there[p.ends[e, 0]], rest)
+                over = w.f[2 * m + 1, p.ends[e, 0]] + rest - most
+                if over >= 0.0:
+                    w.ways_left[e] = 0
+                for k in range(2, 4):
+                    w.lane_over[p.ends[e, k]] = min(w.lane_over[p.ends[e, k]], over)
+            here, there = there, here
+        for layer in range(2 * m + 1, 2 * m - 1, -1):
+            if layer == 2 * m:
+                loops_back(p, g, m, moves, here)
+            remove_cells(p, w, g, layer, here, most)
+            costs_into(p, w, g, layer)
+            add_costs(w.costs, cells, p.states[g, layer], here)
+
+
+@compiled
+def fix(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Compiled, sharpness: Compiled,
+        x: Compiled) -> Compiled:
+    """Remove what no mapping uses that scores below ``cut``, by the bound that holds from the slope at ``x``.
+
+    By that slope a mapping scores no less than the bound, and than how much its chains cost more than the least of
+    their groups on top of it, wherever ``x`` is. So what only chains use that cost too much may go, here and in all
+    that this part of the space is divided into.
+    """
+    bound, _ = look(p, w, index, moves, sharpness, x)
+    if bound >= cut:
+        return
+    w.lane_over[:] = np.inf
+    for g in range(len(p.dims)):
+        remove(p, w, g, moves, shortest(p, w, g, moves) + (cut - bound))
+    for i in range(len(w.lane_over)):
+        for j in range(p.lane_spans[i], p.lane_spans[i + 1]):
+            # Where a row has no way left, nothing is taken off but infinity.
+            if w.sides_left[j] != 0 and w.lane_over[i] + (w.side_cost[j] - w.lane_cost[i]) >= 0.0:
+                w.sides_left[j] = 0
 
 
 @compiled
@@ -308,18 +379,18 @@ def atom_into(p: Compiled, g: Compiled, path: Compiled, atom: Compiled) -> Compi
 
 
 @compiled
-def fits(p: Compiled, g: Compiled, moves: Compiled, box: Compiled, path: Compiled) -> Compiled:
-    """Whether a chain is inside ``box`` and loops only where dimensions may."""
-    memories, columns = p.edge_starts.shape[1], p.shapes[g, 1]
+def fits(p: Compiled, w: Compiled, g: Compiled, moves: Compiled, path: Compiled) -> Compiled:
+    """Whether all that a chain is made of is left, and it loops only where dimensions may."""
+    memories, columns, first = p.edge_starts.shape[1], p.shapes[g, 1], p.cell_starts[g]
     for m in range(memories):
         outer, inner, e = path[2 * m], path[2 * m + 1], path[2 * memories + m]
-        if not (within(box[g, 2 * m], outer, columns) and within(box[g, 2 * m + 1], inner, columns)):
+        if w.cells[2 * m, first + outer] == 0 or w.cells[2 * m + 1, first + inner] == 0:
             return False
         if (outer // columns != inner // columns and moves[m, p.dims[g, 0]] == 0) or (
                 outer % columns != inner % columns and moves[m, p.dims[g, 1]] == 0):
             return False
-        lanes = box[g, 2 * memories + m]
-        if e >= 0 and not (lanes[0] <= p.ends[e, 4] <= lanes[1] and lanes[2] <= p.ends[e, 5] <= lanes[3]):
+        if e >= 0 and (w.ways_left[e] == 0 or w.sides_left[path[3 * memories + m]] == 0
+                       or w.sides_left[path[4 * memories + m]] == 0):
             return False
     return True
 
@@ -571,8 +642,7 @@ def place(p: Compiled, w: Compiled, g: Compiled, index: Compiled) -> Compiled:
 
 
 @compiled
-def look(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compiled, sharpness: Compiled,
-         x: Compiled) -> Compiled:
+def look(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, sharpness: Compiled, x: Compiled) -> Compiled:
     """Return the bound that holds from the slope at ``x``, infinite without any chain, and how far ``x`` is above it.
 
     The least chain of each group is taken among those of its group.
@@ -580,11 +650,11 @@ def look(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compil
     view(p, index, x, w.lines[0])
     _, value = climb(p, w.lines[0], sharpness, w.room, w.lines[1])
     slope_into(p, index, w.lines[1], w.slope)
-    lanes_into(p, w.slope, w.lane_cost, w.chosen)
+    lanes_into(p, w)
     fall = against(w.slope, x)
     value -= fall
     for g in range(len(p.dims)):
-        low = shortest(p, w, g, moves, box)
+        low = shortest(p, w, g, moves)
         if low == np.inf:
             return np.inf, 0.0
         value += low
@@ -594,13 +664,13 @@ def look(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compil
 
 
 @compiled
-def begin(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compiled) -> Compiled:
-    """Leave of chains those that are inside ``box``; return whether each group has one."""
+def begin(p: Compiled, w: Compiled, index: Compiled, moves: Compiled) -> Compiled:
+    """Leave of chains those that fit; return whether each group has one."""
     whole = True
     for g in range(len(w.parts)):
         some = False
         for a in range(w.parts.shape[1]):
-            if w.parts[g, a] > 0.0 and fits(p, g, moves, box, w.paths[g, a]):
+            if w.parts[g, a] > 0.0 and fits(p, w, g, moves, w.paths[g, a]):
                 atom_into(p, g, w.paths[g, a], w.atoms[g, a])
                 view(p, index, w.atoms[g, a], w.views[g, a])
                 some = True
@@ -642,28 +712,32 @@ def mix(p: Compiled, w: Compiled, index: Compiled, sharpness: Compiled, fall: Co
 
 @entry
 @_named
-def ascend(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, box: Compiled, cut: Compiled, turns: Compiled,
+def ascend(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Compiled, turns: Compiled,
            x: Compiled, best: Compiled) -> Compiled:
     """Return the highest bound found (its logarithm, from ``cut`` on any), and how many turns that took.
 
-    ``x`` is where to begin, ``best`` where the bound was found; of the chains in the work those go on that are inside
-    ``box``. By conditional gradients: at a point, made of chains in parts, the score is bounded by its slope there, for
-    which each group has a least chain; between such chains weight is shifted while that helps.
+    ``x`` is where to begin, ``best`` where the bound was found; of the chains in the work those go on that fit. By
+    conditional gradients: at a point, made of chains in parts, the score is bounded by its slope there, for which each
+    group has a least chain; between such chains weight is shifted while that helps. What the bound shows to be of no
+    use below ``cut`` is removed.
     """
-    found, sharpness = -np.inf, FIRST_SHARPNESS
-    ways_into(p, box, w.kept, w.spans)
-    known = begin(p, w, index, moves, box)
+    found, sharpness, sharp = -np.inf, FIRST_SHARPNESS, FIRST_SHARPNESS
+    ways_into(p, w)
+    known, taken = begin(p, w, index, moves), 0
     if known:
         mix(p, w, index, sharpness, 0.0, x)
-    for turn in range(turns):
-        value, fall = look(p, w, index, moves, box, sharpness, x)
+    while taken < turns:
+        value, fall = look(p, w, index, moves, sharpness, x)
+        taken += 1
         if value > found:
-            found = value
+            found, sharp = value, sharpness
             copy(x, best)
         if found >= cut or (fall < 2.0 / sharpness and sharpness >= SHARPEST and known):
-            return found, turn + 1
+            break
         if fall < 2.0 / sharpness and known:
             sharpness *= 4.0
         mix(p, w, index, sharpness, fall if known else 0.0, x)
         known = True
-    return found, turns
+    if found < cut:
+        fix(p, w, index, moves, cut, sharp, best)
+    return found, taken

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.mapping import MapSpace, axis_sides
 from tilewright.search.dual.arrays import ArrayWays
@@ -16,6 +17,7 @@ MOST_CASES = 3000
 """Cases of what rests at memories at most."""
 NEVER = -1e3
 """The logarithm of a weight of 0."""
+Marks = NDArray[np.uint8]
 Rest = tuple[int, bool, int]
 """Which class of dimensions runs innermost at a memory (-1: no loop is there), whether others loop there too, and
 along which of several windows loops there bring in only what is new (-1: along all)."""
@@ -59,7 +61,8 @@ class DualProblem(NamedTuple):
     ends: Integers
     edge_starts: Integers
     """``(e, 1 + b)`` quantities of ways through an array, from steps on; ``(e, 6)`` the nodes where they begin and end,
-    a row of lanes for both dimensions, and these lanes; ``(g, m, 2)`` which are those of a group inside a memory."""
+    a row of lanes for both dimensions (each has its own), and these lanes; ``(g, m, 2)`` which are those of a group
+    inside a memory."""
     lane_spans: Integers
     lane_sides: Integers
     lane_logs: Floats
@@ -74,15 +77,24 @@ class Work(NamedTuple):
     """``(n)``, and ``(5, y)``: where the search is, the slope there, a way to go, and both of a point of it."""
     room: Floats
     costs: Floats
+    side_cost: Floats
     lane_cost: Floats
+    lane_over: Floats
     chosen: Integers
-    """``(4, .)``, and the least costs of cells at a layer and of lanes, with the way to part these."""
+    """``(4, .)``, and the least costs of cells at a layer, of ways to part lanes, and of lanes; by how much chains cost
+    too much that have them, at least; and the way to part them."""
+    cells: Marks
+    ways_left: Marks
+    sides_left: Marks
+    """``(l, c)``, ``(e)`` and ``(w)``: whether cells by layer, ways through arrays, and ways to part lanes are left."""
     f: Floats
     came: Integers
-    """``(2, .)`` least costs of nodes, and ``(2 m, .)`` where from."""
+    rest: Floats
+    """``(2 m + 1, .)`` least costs of nodes, ``(2 m, .)`` where from, and ``(2, .)`` what is left to compute."""
     kept: Integers
+    lengths: Floats
     spans: Integers
-    """Ways through arrays that begin and end inside the box, and ``(g, m, 2)`` which are those inside a memory."""
+    """Ways through arrays that are left, what they cost, and ``(g, m, 2)`` which are those inside a memory."""
     atoms: Floats
     views: Floats
     parts: Floats
@@ -225,12 +237,15 @@ class Builder:
     def coming(self) -> list[tuple[float, int]]:
         """Cycles of a word that comes in before compute begins or goes out after, and the place of such words.
 
-        Of ports that these words of one memory pass at once, that which takes longest for all words.
+        Of ports that these words of one memory pass at once, that which takes longest for all words, spread over the
+        whole array where it is one of many.
         """
         found, ramp = [], self.tables.ramp(tails=True)
         for key in np.unique(ramp[:, KEY]):
             rows = ramp[ramp[:, KEY] == key]
-            row = rows[(rows[:, CYCLES:] @ self.a.words).argmax()]
+            array = self.spread.inside[int(rows[0, MEMORY]) - 1]
+            lanes = 1.0 if array is None else self.a.instances[array.fanout]
+            row = rows[(rows[:, CYCLES:] @ self.a.words / np.where(rows[:, OUTSIDE] > 0, 1.0, lanes)).argmax()]
             layer = 2 * int(row[MEMORY]) - int(row[OUTSIDE])
             first = layer * self.width + (self.tensors if int(key) % 2 == 0 else 2 * self.tensors)
             tensors = range(self.tensors) if int(key) % 2 == 0 else self.outputs
