@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tilewright.codesign.breeding import Breeder, children_of
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
+from tilewright.codesign.pools import MOST, MappingPool, Worth
 from tilewright.codesign.problem import LayerFront, Nests
 from tilewright.codesign.screening import (
     HardwareBoxes,
@@ -235,27 +235,27 @@ class Auto:
         for _ in range(MOVES):
             parts = [self._around(centre) for centre in centres]
             around = {key: np.concatenate([part[key] for part in parts]) for key in self.problem.space.ranges}
-            found = self.pooling.look_up(self.pools, around, self.worths)
-            order = np.argsort(found.merit, kind="stable")
+            chosen, merits = self.pooling.look_up(self.pools, around, self.worths)
+            order = np.argsort(merits, kind="stable")
             self.around, self.order = around, order
             best, known = int(order[0]), self.session.best
-            machine, merit = _row(around, best), float(found.merit[best])
+            machine, merit = _row(around, best), float(merits[best])
             so_far = min(np.inf if known is None else known.score, self.offered.get(tuple(machine.values()), np.inf))
             if not merit < so_far * (1 - 1e-9) or self.session.left < len(self.pools):
                 break
             self.offered[tuple(machine.values())] = merit
-            self._offer(machine, found, best)
+            self._offer(machine, chosen[:, best])
             centres = [machine]
             if self.session.over or self.problem.space.alone:
                 break
         self.stale = 0 if self.session.best is not before else self.stale + 1
 
-    def _offer(self, machine: Machine, found: Lookup, at: int) -> None:
-        """Cost a machine with its mappings as the model does, and take note of it; each mapping is a sample."""
+    def _offer(self, machine: Machine, chosen: NDArray[np.intp]) -> None:
+        """Cost a machine with mappings ``(l)`` as the model does, and take note of it; each mapping is a sample."""
         session, fronts = self.session, list[LayerFront | None]()
         hardware = HardwareBatch(base=self.problem.machine(machine))
         for layer, pool in enumerate(self.pools):
-            rows = np.array([found.chosen[layer, at]])
+            rows = chosen[[layer]]
             if self.problem.spreads and len(pool):
                 rows = np.flatnonzero(self.pooling.fits(pool, machine)[:, 0])
                 rows = rows[first_of_front(np.column_stack([

@@ -87,15 +87,6 @@ class MappingPool:
 
 
 @dataclass(frozen=True)
-class Lookup:
-    """What pools come to on ``m`` machines: which mapping of each layer ``(l, m)``, figures, and `Pooling.merit`."""
-
-    chosen: NDArray[np.intp]
-    figures: Figures
-    merit: Floats
-
-
-@dataclass(frozen=True)
 class Pooling:
     """How mappings of a problem are pooled: which numbers they need, and what their words cost."""
 
@@ -186,10 +177,11 @@ class Pooling:
             found &= pool.needs[:, at, None] <= chosen[name]
         return found
 
-    def look_up(self, pools: Sequence[MappingPool], chosen: Mapping[Number, Floats], worths: Sequence[Worth]) -> Lookup:
-        """Return what the best mappings come to on machines of figures ``(m)`` each, by any of some worths.
+    def look_up(self, pools: Sequence[MappingPool], chosen: Mapping[Number, Floats],
+                worths: Sequence[Worth]) -> tuple[NDArray[np.intp], Floats]:
+        """Return the best mapping of each layer ``(l, m)`` on machines of figures ``(m)`` each, and their `merit`.
 
-        A machine on which a layer has no mapping takes infinitely long.
+        By any of some worths. A machine on which a layer has no mapping takes infinitely long.
         """
         prices, area = self.prices(chosen), np.asarray(self.problem.area(chosen), dtype=np.float64)
         count = prices.shape[1]
@@ -209,12 +201,10 @@ class Pooling:
                 latency[way, layer] = np.where(some, pool.latency[best], np.inf)
                 energy[way, layer] = np.where(some, energies[best, at], np.inf)
         machines = self.problem.rows(chosen)
-        totals = [self.problem.total(latency[way], energy[way], area, machines) for way in range(len(worths))]
-        merits = np.array([self.merit(figures) for figures in totals])
+        merits = np.array([self.merit(self.problem.total(*way, area, machines))
+                           for way in zip(latency, energy, strict=True)])
         best = merits.argmin(axis=0)
-        picked = Figures(*(np.array([getattr(figures, name) for figures in totals])[best, at]
-                           for name in ("latency_cycles", "energy_pj", "area_um2")))
-        return Lookup(rows[best, :, at].T, picked, merits[best, at])
+        return rows[best, :, at].T, merits[best, at]
 
     def merit(self, figures: Figures) -> Floats:
         """Return ``(m)``: the score, far above all scores where the power is over its limit."""
