@@ -220,8 +220,8 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     ends it and returns what was found.
     """
     given = _weighted(asked.networks)
-    machine = load_design_space(asked.arch).accelerator
-    graphs = [precise_graph(graph, machine, asked.precision)
+    space = load_design_space(asked.arch)
+    graphs = [precise_graph(graph, space.accelerator, asked.precision)
               for graph in several_networks([network for network, _ in given], asked.bind)]
     if asked.budget is not None and asked.samples is not None:
         raise InputError("samples", "must be left out where there is a budget", asked.samples)
@@ -244,7 +244,7 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     if asked.styles:
         raise InputError("--styles", "must come with --deployment", ",".join(texts_of(asked.styles)))
     DESIGNERS.get(asked.method)
-    problem = _problem(asked, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
+    problem = _problem(asked, space, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
     if front and (asked.per_layer or problem.space.optional):
         raise InputError("--front", "must be left out with --per-layer and with optional levels", ",".join(front))
     if not problem.space.optional:
@@ -330,10 +330,9 @@ def _fixed(asked: DesignOptions) -> tuple[str | None, bool]:
     return found.get("mapping"), "hardware" in found
 
 
-def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], front: tuple[str, ...]) -> DesignProblem:
-    flow, as_it_is = _fixed(asked)
-    space = load_design_space(asked.arch)
-    machine = space.accelerator
+def _problem(asked: DesignOptions, space: DesignSpace, networks: Sequence[tuple[Graph, float]],
+             front: tuple[str, ...]) -> DesignProblem:
+    (flow, as_it_is), machine = _fixed(asked), space.accelerator
     refuse_sparse(machine, "to be designed")
     if machine.flexibility is not None:
         raise InputError(f"{machine.name}.flexibility", "must be left out of designs, whose mappings may be any", None,

@@ -266,15 +266,13 @@ class DesignProblem:
             return 0
         own, drawn = (list(known[layer]) or list(leading) or [0])[:len(CHANCES)], rng.random()
         number = own[int(np.searchsorted(CHANCES[len(own) - 1], rng.random(), side="right"))]
-        chances: list[tuple[float, Sequence[int]]] = [(LED, leading)]
-        if anew:
-            one = [number ^ 1 << bit for bit in range(pairs)]
-            two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
-            others = [best[0] for best in known if best and best[0] < 1 << pairs]
-            chances = [*zip((*CHANGED, BORROWED[self.priced]), (one, two, others), strict=True), *chances]
-        for chance, sets in chances:
-            if drawn < chance and sets:
-                return sets[int(rng.integers(len(sets)))]
+        ways: list[tuple[float, Callable[[], Sequence[int]]]] = [
+            (CHANGED[0], lambda: [number ^ 1 << bit for bit in range(pairs)]),
+            (CHANGED[1], lambda: [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]),
+            (BORROWED[self.priced], lambda: [best[0] for best in known if best and best[0] < 1 << pairs])] * anew
+        for chance, sets in (*ways, (LED, lambda: leading)):
+            if drawn < chance and (found := sets()):
+                return found[int(rng.integers(len(found)))]
             drawn -= chance
         return number
 
