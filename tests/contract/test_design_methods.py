@@ -147,9 +147,34 @@ def test_points_read_as_genes_are_mappings_that_spread_one_dimension_by_each_sid
     sides = [at for at, *_ in designs.sides]
     spread = (runs > steps)[:, sides].sum(axis=2)
     assert spread.max() == (1 if sides else 0)
-    assert len({tuple(map(int, row)) for row in steps[:, sides[0]]}) > 50 if sides else True
     assert all(((one >= asked.space.ranges[key].low) & (one <= designs.highest[key])).all()
                for key, one in chosen.items() if key in designs.genes)
+
+
+def test_points_read_as_genes_say_what_is_spread_how_far_which_tiles_and_in_which_order():
+    from tilewright.codesign.methods.boxes import DesignGenes
+    from tilewright.codesign.methods.decoding import NeededDesigns
+
+    layer = UniqueOperator(matmul("product", 12, 8, 10), 1, ("product",))
+    genes = DesignGenes(NeededDesigns(DesignProblem.of([([layer], 1.0)], find_design_space("edge-s2"),
+                                                       read_limits("elements=100"))))
+
+    def steps_and_ranks(along, units, inner, order):
+        tiles = [np.log(value + 0.5) / np.log(most + 1) for value, most in zip((units, 4, 8, 5, *inner),
+                                                                               (5, 12, 8, 10, 12, 8, 10), strict=True)]
+        chosen, (nests,) = genes.decode(np.array([[1.0, *along, *tiles, 0.9, 0.5, 0.1, *order]]))
+        assert chosen["PEs", "instances"] == 100
+        return nests.steps[0, :, 1:].tolist(), nests.ranks[0, 1, 1:]  # of M, N, K
+
+    steps, ranks = steps_and_ranks((0.1, 0.9), 3, (2, 4, 1), (0.1, 0.2, 0.3))
+    assert steps == [[12, 8, 5], [12, 4, 3], [2, 4, 3], [2, 4, 1], [1, 1, 1]]
+    assert ranks[1] < ranks[2]
+    again, ranks = steps_and_ranks((0.1, 0.9), 3, (2, 4, 1), (0.3, 0.2, 0.1))
+    assert again == steps
+    assert ranks[1] > ranks[2]
+    wider = [[12, 8, 5], [12, 4, 5], [2, 4, 5], [2, 4, 1], [1, 1, 1]]
+    assert steps_and_ranks((0.1, 0.9), 5, (2, 4, 1), (0.1, 0.2, 0.3))[0] == wider
+    assert steps_and_ranks((0.9, 0.5), 5, (9, 4, 1), (0.1, 0.2, 0.3))[0][3] == [4, 4, 1]  # no larger than outside
 
 
 @pytest.mark.skipif(not has_extra("optimizers"), reason="needs optimizers")
