@@ -23,8 +23,9 @@ from tilewright.workload import Operator
 
 FEW = 4096
 """Largest union of kept sets, or member of any, that is enumerated where the budget is time alone."""
-ENTRANTS, LEAST_SAMPLES = 3, 100
-"""Kept sets that race at most, and samples for each of them at least."""
+ENTRANTS, LEAST_SAMPLES, LEAST_SECONDS = 3, 100, 0.05
+"""Kept sets that race at most; and samples or seconds for each of them at least, though two race where only time is
+short, as setting up a third takes more than it finds."""
 LEGS = 0.25, 0.25
 """Shares of the budget of their first legs; the best one gets the rest."""
 
@@ -170,6 +171,8 @@ class _Rules:
         goal, samples, start = request.objective, request.budget.samples, request.start
         members = KeptSets(goal.widest(kept.space))
         most = ENTRANTS if samples is None else min(ENTRANTS, max(1, samples // LEAST_SAMPLES))
+        if request.budget.seconds is not None:
+            most = min(most, max(2, int(request.budget.seconds / LEAST_SECONDS)))
         bounding, plan = KeptBounding(members, goal, most), 1 - sum(LEGS) / 2 if most > 1 else 1.0
         if members.space.within((samples or FEW) // len(members)):
             return cls(members, bounding, range(len(members)), (), LEGS, plan, whole=members)

@@ -13,7 +13,7 @@ from tilewright.cost.bounds.traffic import TensorTraffic, port_sums, ports_of
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.jobs import finished
 from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
-from tilewright.search import MAPPERS, Budget, Objective, Start, search, search_network, search_spaces
+from tilewright.search import MAPPERS, Budget, Objective, Start, race, search, search_network, search_spaces
 from tilewright.search.bounding import KeptBounding
 from tilewright.search.objective import BREAKS_CONSTRAINT
 from tilewright.search.race import racing
@@ -261,6 +261,15 @@ def test_where_time_is_over_only_one_member_has_a_batch():
     request = Request(kept.space, Objective.parse("edp"), "random", Budget(None, 1.0), 0, {})
     found = finished(racing(kept, request, Watch(left=lambda: 0.0)))
     assert found.samples == FEWEST and found.stopped == "seconds"
+
+
+@pytest.mark.parametrize(("budget", "most"), [
+    (Budget(None, 10.0), 3), (Budget(None, 0.16), 3), (Budget(None, 0.14), 2), (Budget(None, 0.001), 2),
+    (Budget(199), 1), (Budget(299), 2), (Budget(300), 3), (Budget(300, 0.01), 2), (Budget(199, 10.0), 1)])
+def test_as_many_kept_sets_race_as_the_budget_pays_for(budget, most):
+    kept = KeptSets(MapSpace(LAYER, preset("edge-s2")))
+    entrants = race._Rules.of_kept(kept, Request(kept.space, Objective.parse("edp"), "random", budget, 0, {})).entrants
+    assert len(entrants) == most and 0 in entrants
 
 
 def test_results_of_other_processes_bring_their_bounds_along_without_what_these_are_made_of():
