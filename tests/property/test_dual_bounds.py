@@ -115,14 +115,15 @@ def test_no_mapping_with_windows_along_two_axes_scores_below_a_dual_bound():
 
 
 ONE = AccessEnergy(1.0, 1.0, 1.0, 1.0)
-WIDE = Accelerator("wide", (Memory("M", ROLES, ONE), Fanout("F", (8, 4))))
+WIDE, SQUARE = (Accelerator("plain", (Memory("M", ROLES, ONE), Fanout("F", (8, side)))) for side in (4, 8))
 SLOW = Accelerator("slow", (Memory("M", ROLES, ONE, bandwidth=Bandwidth(shared=1.0)), Fanout("F", (4, 4)),
                             Memory("R", ("weights",), ONE, bandwidth=Bandwidth(shared=0.5))))
 
 
-@pytest.mark.parametrize(("machine", "sizes"), [(WIDE, (5, 5, 5)), (WIDE, (3, 3, 3)), (SLOW, (3, 4, 4))])
+@pytest.mark.parametrize(("machine", "sizes"), [(WIDE, (5, 5, 5)), (WIDE, (3, 3, 3)), (SQUARE, (5, 3, 3)),
+                                                (SLOW, (3, 4, 4))])
 def test_dual_bounds_reach_the_least_cycles(machine, sizes):
-    """Where lanes fill both sides only if they could be parted anyhow, and where first tiles come through one port."""
+    """Where lanes fit both sides, full or not, only if parted as none can be, and first tiles come through one port."""
     space = MapSpace(matmul("m", *sizes), machine, "imperfect")
     model = DenseModel(space.operator, machine, space.layout)
     costs = [model.score(batch) for batch in space.enumerate(1 << 14)]

@@ -217,17 +217,17 @@ class DualBound(Resumable):
         It is halved at the extents, or lanes, in which the chains differ most that make up its bound. Where they differ
         in none and nothing is open, it is halved at lanes along one side of an array that is full: what chains of
         several ways to part lanes have together may fill both sides as no one way does. At last chains count that
-        nothing of the bound is made of, but which cost less where it was found.
+        nothing of the bound is made of, but which cost less where it was found, and sides that are not full.
         """
         part = self.parts[at]
         told = self._told(part, cut)
         if told and growth(told, part.bare, cut) == 0.0:
             self._replace(at, told, cut)
             return
-        extents, sides = self._widest(part, part.shares)
+        extents, sides = self._widest(part)
         found = sides if extents is None and not told else extents
         if found is None and not told:
-            found = next(filter(None, self._widest(part, (part.shares >= 0.0).astype(np.float64))), None)
+            found = next(filter(None, self._widest(part, every=True)), None)
         halves = [] if found is None else self._look(self._halves(part, *found), cut)
         if halves and (not told or growth(halves, part.bare, cut) < growth(told, part.bare, cut)):
             self._replace(at, halves, cut)
@@ -257,16 +257,17 @@ class DualBound(Resumable):
             found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways), sides=np.packbits(sides)))
         return found
 
-    def _widest(self, part: _Part, shares: Floats) -> list[tuple[int, int, int, int] | None]:
+    def _widest(self, part: _Part, *, every: bool = False) -> list[tuple[int, int, int, int] | None]:
         """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half.
 
-        These are where chains differ most that have some shares in the whole. Behind the layers come lanes by
-        memory, which count more than extents: there are few of them, and half a lane more or less leaves most to be
-        gained. Then the same of lanes along first sides, where a side is nearly full.
+        Behind the layers come lanes by memory, which count more than extents: there are few of them, and half a lane
+        more or less leaves most to be gained. Then the same of lanes along first sides, where a side is nearly full.
+        With `every` all chains count that are kept, alike, and all sides.
         """
         p, memories = self.problem, self.builder.memories
         layers, found = LANE * memories, list[tuple[int, int, int, int] | None]([None, None])
-        least = [1e-6, 1e-6 if (part.point[p.sides] > p.limits - FULL).any() else inf]
+        shares = (part.shares >= 0.0).astype(np.float64) if every else part.shares
+        least = [1e-6, 1e-6 if every or (part.point[p.sides] > p.limits - FULL).any() else inf]
         for g in range(len(p.dims)):
             some = shares[g] > 1e-3
             share, chains = shares[g, some] / shares[g, some].sum(), part.chains[g, some]
