@@ -32,7 +32,9 @@ def pytest_sessionstart(session):
     Else one of them waits where the other compiles, and each compiles again what several engines share.
     """
     config, kept = session.config, os.environ.get("NUMBA_CACHE_DIR") or HERE.parent / "src"
-    if (config.getoption("numprocesses", None) and config.args_source is config.ArgsSource.TESTPATHS
+    everything = config.args_source is config.ArgsSource.TESTPATHS and not (
+        config.option.keyword or config.option.collectonly)
+    if (config.getoption("numprocesses", None) and everything
             and not any(Path(kept).rglob("kernel.run_*.nbi"))):
         session.compiling = subprocess.Popen([sys.executable, "-m", "pytest", f"@{HERE / 'compiling.txt'}"],
                                              cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -151,6 +152,25 @@ def test_what_is_compiled_beside_all_tests_is_named_by_tests_that_there_are():
     for line in lines:
         file, name, _ = re.split(r"::|\[|$", line, maxsplit=2)
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), line
+
+
+@pytest.mark.parametrize(("given", "kept", "begun"), [
+    ({}, (), True), ({"keyword": "map"}, (), False), ({"collectonly": True}, (), False),
+    ({"numprocesses": None}, (), False), ({"args_source": pytest.Config.ArgsSource.ARGS}, (), False),
+    ({}, ("kernel.run_1.nbi",), False),
+])
+def test_a_third_process_compiles_beside_all_tests_alone(request, monkeypatch, tmp_path, given, kept, begun):
+    shared, calls = request.config.pluginmanager.get_plugin(str(ROOT / "tests/conftest.py")), []
+    monkeypatch.setattr(shared.subprocess, "Popen", lambda words, **_: calls.append(words))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for name in kept:
+        (tmp_path / name).touch()
+    values = {"numprocesses": 2, "keyword": "", "collectonly": False} | given
+    source = values.pop("args_source", pytest.Config.ArgsSource.TESTPATHS)
+    config = SimpleNamespace(getoption=lambda name, _: values[name], option=SimpleNamespace(**values),
+                             args_source=source, ArgsSource=pytest.Config.ArgsSource)
+    shared.pytest_sessionstart(SimpleNamespace(config=config))
+    assert bool(calls) is begun
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/notebooks").glob("*.md")), ids=lambda path: path.stem)

@@ -217,9 +217,10 @@ class Shelf:
         return self._tried(lambda: self.library.nearest(spaces, objective, count), [()] * len(spaces))
 
     def add(self, found: Entry) -> None:
-        """Keep an entry if it is better than what is known and the library can be reached, a second later at most.
+        """Keep an entry if it is better than what is known and the library can be reached.
 
-        But for the last ones, which `close` writes.
+        What comes within a second of what was written waits for the next entry after that, or for `close`; a process
+        that is killed before loses it.
         """
         with self._lock:
             self.waiting.append(found)

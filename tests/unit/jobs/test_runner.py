@@ -52,8 +52,8 @@ def test_steps_are_set_up_first_then_take_turns():
     assert Runner(on="processes", workers=1).run([Job(None, steps, inputs=("c",))]) == ["c"]
 
 
-@pytest.mark.parametrize(("span", "most"), [(None, 3), (60.0, 8)])
-def test_of_very_many_steps_few_are_set_up_at_once_unless_their_time_is_shared(monkeypatch, span, most):
+@pytest.mark.parametrize(("span", "most", "workers"), [(None, 3, 1), (None, 3, 2), (60.0, 8, 1)])
+def test_of_very_many_steps_few_are_set_up_at_once_unless_their_time_is_shared(monkeypatch, span, most, workers):
     monkeypatch.setattr("tilewright.jobs.runner.MOST_OPEN", 3)
     there, at_once = set(), []
 
@@ -66,8 +66,15 @@ def test_of_very_many_steps_few_are_set_up_at_once_unless_their_time_is_shared(m
         return name
 
     jobs = [Job(None, steps, inputs=(name,)) for name in range(8)]
-    assert Runner(workers=1, clock=Clock(span=span)).run(jobs) == [*range(8)]
+    assert Runner(workers=workers, clock=Clock(span=span)).run(jobs) == [*range(8)]
     assert max(at_once) == most and len(at_once) == 24
+
+
+def test_more_workers_than_searches_that_are_set_up_at_once_all_work(monkeypatch):
+    monkeypatch.setattr("tilewright.jobs.runner.MOST_OPEN", 1)
+    together = threading.Barrier(3, timeout=20)
+    jobs = [Job(None, lambda name: together.wait() * 0 + name, inputs=(name,)) for name in range(3)]
+    assert Runner(workers=3).run(jobs) == [0, 1, 2]
 
 
 def test_what_is_kept_is_not_done_again_and_a_server_shares_it_with_a_team(tmp_path, postgres_url, monkeypatch):

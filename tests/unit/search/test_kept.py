@@ -234,6 +234,24 @@ def test_chains_that_are_weighed_together_weigh_what_each_does(seed):
                     assert np.array_equal(known, found)
 
 
+def test_sums_that_another_thread_adds_meanwhile_end_no_look_at_those_that_are_known():
+    class Adding:
+        """What lets another thread come in between where it is compared."""
+
+        def __hash__(self):
+            return 0
+
+        def __eq__(self, other):
+            flow._known[f"other {len(flow._known)}",] = ()
+            return self is other
+
+    rows = MachineRows.one(preset("eyeriss"))
+    flow = TensorTraffic(LAYER.tensors[0], LAYER, rows, ("DRAM",), np.ones((1, 1), dtype=np.bool_))
+    flow._known[Adding(),] = ()
+    weights, right = flow.settled(port_sums(ports_of(rows), True))
+    assert len(flow._known) == 3 and len(weights) == len(right) == 1
+
+
 def test_letting_tensors_pass_beats_keeping_all_at_equal_samples():
     machine = preset("edge-s2")
     plain = search(LAYER, machine, budget=1500)

@@ -64,7 +64,7 @@ class TensorTraffic:
                               tuple(name for name, kept in zip(self.memories, here, strict=True) if kept),
                               np.ones((1, int(here.sum())), dtype=np.bool_))
         columns = np.concatenate(([True], here, here))
-        for wanted, (weights, right) in self._known.items():
+        for wanted, (weights, right) in tuple(self._known.items()):  # other threads may add some
             found._known[wanted] = weights[place, :, columns].swapaxes(0, 1)[None], right[place][None]
         return found
 
@@ -75,7 +75,7 @@ class TensorTraffic:
         updated there before, so that it is at most what crosses the next boundary.
         """
         if wanted not in self._known:
-            more = next((sums for sums in self._known if sums[:len(wanted)] == wanted), None)
+            more = next((sums for sums in tuple(self._known) if sums[:len(wanted)] == wanted), None)
             if more is not None:
                 weights, right = self._known[more]
                 return weights[:, :len(wanted)], right[:, :len(wanted)]
