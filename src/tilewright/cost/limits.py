@@ -25,6 +25,8 @@ CLOSE = 0.9
 _TRIED = 3
 ENGINE = "tilewright.cost.dense.kernel"
 """The module of the compiled engine."""
+MOST_STEP = 2**31 - 1
+"""The largest step that it counts with."""
 
 
 def limits_of(cost: Cost) -> tuple[CycleLimit, ...]:
@@ -82,8 +84,8 @@ def relief(operator: Operator, accelerator: Accelerator, mapping: Mapping, of: s
 
 
 def _latency(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> int:
-    """Return the cycles of a mapping: by the engine where that is loaded, which tells the same sooner."""
-    if accelerator.sparsity is not None or ENGINE not in sys.modules:
+    """Return the cycles of a mapping: by the engine where that is loaded and counts so far, as it tells them sooner."""
+    if accelerator.sparsity is not None or ENGINE not in sys.modules or max(operator.sizes.values()) > MOST_STEP:
         return int(cost_model(operator, accelerator).cost(mapping).latency_cycles)
     batch = MappingBatch.from_mappings([mapping], operator, accelerator)
     return int(DenseModel(operator, accelerator, batch.layout).score(batch).latency_cycles[0])

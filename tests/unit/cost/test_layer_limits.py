@@ -96,6 +96,27 @@ def test_the_engine_tells_what_the_closed_forms_do(monkeypatch):
     assert limits.ENGINE in sys.modules and spread > 4
 
 
+def test_sparse_machines_and_very_long_layers_have_relief_though_the_engine_is_loaded():
+    assert limits.ENGINE in sys.modules
+    layer, sparse = with_densities(matmul("m", m=16, n=8, k=8), {"I": "even:0.5"}), preset("accel-b-sparse")
+    outermost = replace(sparse.levels[0], bandwidth=Bandwidth(shared=0.5))
+    slow, name = replace(sparse, levels=(outermost, *sparse.levels[1:])), outermost.name
+    mapped = dataflow("weight-stationary", layer, slow)
+    once, twice = (cost_model(layer, each).cost(mapped).latency_cycles
+                   for each in (slow, limits.with_twice(slow, name)))
+    assert relief(layer, slow, mapped, name).latency_cycles == twice < once
+    long, tiny = matmul("long", m=1 << 32, n=1, k=1), machine(0.5)
+    turns = Mapping((LevelLoops("DRAM", (Loop("M", 1),)), LevelLoops("Buffer"), LevelLoops("PEs")))
+    assert relief(long, tiny, turns, "DRAM").latency_cycles == cost_model(
+        long, machine(1.0)).cost(turns).latency_cycles > 1 << 32
+
+
+def test_arrays_are_made_twice_as_wide_and_twice_as_high():
+    found = limits._machines_with_twice(machine())
+    assert [(index, axis, made.levels[index].shape) for index, axis, made in found] == [
+        (2, "X", (8, 2)), (2, "Y", (4, 4))]
+
+
 def test_twice_the_lanes_halve_the_turns_of_the_loop_outside_the_array():
     """256 steps: 2 x 2 tiles of 2 x 4 x 8 turns; the array twice as wide takes M 8 instead of 4 a step."""
     found = relief(OPERATOR, machine(64.0), mapping(), "compute")

@@ -296,7 +296,7 @@ def test_results_of_other_processes_bring_their_bounds_along_without_what_these_
     there = pickle.loads(pickle.dumps(found)).bounding
     assert (there.score, there.bounds.union) == (found.bounding.score, found.bounding.bounds.union)
     assert not {"_rows"} & {*vars(there), *vars(there.bounds)} and "_rows" in vars(found.bounding.bounds)
-    assert there.scores == found.bounding.scores
+    assert there.scores == found.bounding.scores and there.sure == found.bounding.sure == 2
 
 
 def test_a_race_is_taken_up_where_it_was_left(tmp_path):
