@@ -34,6 +34,9 @@ __all__ = ["DualBound", "Unbound", "compile_once"]
 TINY = 1e-300
 ATOMS, TURNS = 40, 30
 """Chains of a group that are kept, and turns for one part of the space at most."""
+SHARP, SHARPEST = 512.0, 2.0 ** 19
+"""How sharply the largest of several cycles or sums is told from the others in the end, which takes off some 1 in so
+many: of all parts, and of those that cannot be divided, for which there are four times the turns."""
 OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
@@ -169,14 +172,15 @@ class DualBound(Resumable):
             ways=np.zeros((ways, seen)), solved=np.zeros((3, ways)), bends=np.zeros((seen, seen)),
             products=np.zeros((ways, ways)), matrix=np.zeros((ways, ways)))
 
-    def _ascend(self, problem: DualProblem, part: _Part, cut: float) -> _Part:
+    def _ascend(self, problem: DualProblem, part: _Part, cut: float, *, whole: bool = False) -> _Part:
         """Return a part with the highest bound found of it, and what that is made of."""
         from tilewright.search.dual import kernels  # noqa: PLC0415  (Numba loads late)
 
         best, work = part.point.copy(), self._work
         work.parts[:], work.paths[:] = part.shares, part.chains
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
-        found, taken = kernels.ascend(problem, work, *self.builder.told(case_of(part)), cut, TURNS,
+        found, taken = kernels.ascend(problem, work, *self.builder.told(case_of(part)), cut,
+                                      4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
                                       part.point.copy(), best)
         self.turns += taken
         return part._replace(bound=found, bare=found, point=best, cells=np.packbits(work.cells, 1),
@@ -189,13 +193,13 @@ class DualBound(Resumable):
         return (np.unpackbits(part.cells, 1, len(p.cells)), np.unpackbits(part.ways, 0, len(p.ends)),
                 np.unpackbits(part.sides, 0, len(p.lane_sides)))
 
-    def _look(self, parts: Sequence[_Part], cut: float) -> list[_Part]:
+    def _look(self, parts: Sequence[_Part], cut: float, *, whole: bool = False) -> list[_Part]:
         """Return parts with bounds of their own; they have that of what they are parts of."""
         found = []
         for each in parts:
-            made = own = self._ascend(self.problem, each, cut)
+            made = own = self._ascend(self.problem, each, cut, whole=whole)
             if made.bound <= self._floor:
-                own = self._ascend(self._bare, each, cut)
+                own = self._ascend(self._bare, each, cut, whole=whole)
             found.append(own._replace(bound=max(each.bound, made.bound, own.bound), bare=max(each.bare, own.bare),
                                       point=own.point if own.bare > each.bare else each.point))
         return found
@@ -234,7 +238,7 @@ class DualBound(Resumable):
         elif told:
             self._replace(at, told, cut)
         else:
-            self.parts[at] = part._replace(whole=True)
+            self._replace(at, [each._replace(whole=True) for each in self._look([part], cut, whole=True)], cut)
 
     def _halves(self, part: _Part, g: int, layer: int, side: int, last: int) -> list[_Part]:
         """Return a part without what is above ``last``, and without what is not."""

@@ -12,8 +12,8 @@ from tilewright.search.dual.problem import NEVER
 _named = stamped([Path(__file__).with_name("problem.py")])
 STEEPEST, BOUND = 32.0, 1e-9
 """The most that a capacity or an array may be priced, and what rounding may have added to a bound's logarithm."""
-FIRST_SHARPNESS, SHARPEST = 32.0, 512.0
-"""How sharply the largest of several is told from the others: at first, and where the search ends."""
+FIRST_SHARPNESS = 32.0
+"""How sharply the largest of several is told from the others at first."""
 SHIFTS, ENOUGH, RIDGE = 12, 0.1, 1e-6
 """How often weight is shifted before chains are looked for anew, at most; what part of all there is to gain may be left
 then; and what keeps steps short where nothing bends."""
@@ -713,13 +713,14 @@ def mix(p: Compiled, w: Compiled, index: Compiled, sharpness: Compiled, fall: Co
 @entry
 @_named
 def ascend(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Compiled, turns: Compiled,
-           x: Compiled, best: Compiled) -> Compiled:
+           sharpest: Compiled, x: Compiled, best: Compiled) -> Compiled:
     """Return the highest bound found (its logarithm, from ``cut`` on any), and how many turns that took.
 
     ``x`` is where to begin, ``best`` where the bound was found; of the chains in the work those go on that fit. By
     conditional gradients: at a point, made of chains in parts, the score is bounded by its slope there, for which each
-    group has a least chain; between such chains weight is shifted while that helps. What the bound shows to be of no
-    use below ``cut`` is removed.
+    group has a least chain; between such chains weight is shifted while that helps. The largest of several are told
+    from the others more sharply in time, up to ``sharpest``. What the bound shows to be of no use below ``cut`` is
+    removed.
     """
     found, sharpness, sharp = -np.inf, FIRST_SHARPNESS, FIRST_SHARPNESS
     ways_into(p, w)
@@ -732,7 +733,7 @@ def ascend(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Comp
         if value > found:
             found, sharp = value, sharpness
             copy(x, best)
-        if found >= cut or (fall < 2.0 / sharpness and sharpness >= SHARPEST and known):
+        if found >= cut or (fall < 2.0 / sharpness and sharpness >= sharpest and known):
             break
         if fall < 2.0 / sharpness and known:
             sharpness *= 4.0
