@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tilewright.base.files import csv_text as csv_text
     from tilewright.base.files import replace_file as replace_file
     from tilewright.base.files import write_whole as write_whole
+    from tilewright.base.garbage import collect_seldom as collect_seldom
     from tilewright.base.located import Location as Location
     from tilewright.base.located import line_of as line_of
     from tilewright.base.located import path_text as path_text

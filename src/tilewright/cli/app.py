@@ -1,7 +1,5 @@
 """The command line: its verbs, and how errors reach a person."""
 
-import atexit
-import gc
 import os
 import re
 import signal
@@ -15,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.base import InputError
+from tilewright.base import InputError, collect_seldom
 from tilewright.cli import (
     allocate,
     array,
@@ -95,7 +93,7 @@ def main() -> None:
 
         print(f"tilewright {version('tilewright')}")
         return
-    _look_for_garbage_seldom()
+    collect_seldom()
     debug = bool(os.environ.get("TILEWRIGHT_DEBUG")) or "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
@@ -117,12 +115,6 @@ def _command() -> Callable[..., Any]:
     """Return what runs the verbs, made once where several commands run in one process."""
     made: Callable[..., Any] = typer.main.get_command(app)
     return made
-
-
-def _look_for_garbage_seldom() -> None:
-    """Spare the collector what libraries load, which all stays: an eighth of a second, and thrice that at the end."""
-    gc.set_threshold(50_000, 20)
-    atexit.register(gc.freeze)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Where jobs are done: on threads of this process, in other processes, or on a Ray cluster."""
 
-import gc
 import logging
 import multiprocessing
 import os
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 
 import cloudpickle
 
-from tilewright.base import InputError, require_extra
+from tilewright.base import InputError, collect_seldom, require_extra
 from tilewright.jobs.job import Steps, Stop, present_stop, stopped_by
 
 RETRIES = 3
@@ -97,14 +96,11 @@ _flag: Stop | None = None
 
 
 def _obey(flag: Stop) -> None:
-    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too.
-
-    It looks for garbage seldom, as the command line does: what it loads all stays.
-    """
+    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too."""
     global _flag  # noqa: PLW0603  (set once, as the process begins)
     _flag = flag
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(50_000, 20)
+    collect_seldom()
 
 
 @dataclass(frozen=True)
