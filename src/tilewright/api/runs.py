@@ -315,8 +315,7 @@ def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResul
     else:
         limits = known.bounds[0] if known is not None and known.spaces == (space,) else space_bounds(space)
     mapped = None if result.mapping is None or result.cost is None else (result.mapping, result.cost)
-    reason = "" if mapped else (f"No legal mapping among {result.samples:,} samples: "
-                                f"{why_unmapped(space)}")
+    reason = "" if mapped else f"No legal mapping among {result.samples:,} samples: {why_unmapped(space)}"
     if mapped and result.impossible:
         reason = "No mapping can meet the constraints"
     return layer_record(

@@ -12,6 +12,7 @@ from tilewright.reproduce.digamma_designs import (
     DIGAMMA,
     ELEMENT_UM2,
     FLOWS,
+    GENES,
     GRID,
     MACHINES,
     METHODS,
@@ -41,7 +42,7 @@ def best_share(figures: Figures, rivals: Sequence[str], method: str = DIGAMMA) -
     return sum(told) / len(told)
 
 
-BASELINES = tuple(METHODS)[:-3]
+BASELINES = tuple(name for name, (_, options) in METHODS.items() if options is GENES)
 LATENCY, PRODUCT, SCHEMES = (
     {(platform, network): row for (platform, network), row in published(f"digamma-{name}").items()}
     for name in ("fig6.6-latency", "fig6.6-product", "fig6.7"))
