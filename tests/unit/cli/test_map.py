@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def test_a_network_is_mapped_shown_and_stored(tilewright, machine, tmp_path):
     assert all(layer["search"]["samples"] == 2000 for layer in run["layers"])
     assert run["totals"]["macs"] == sum(layer["count"] * layer["operator"]["macs"] for layer in run["layers"])
     assert "ncf on small" in found.out and "100 % of MACs" in found.out
+    last = found.out.strip().splitlines()[-1]
+    assert re.search(r" samples in \S+ \S*s, after \S+ \S*s of loading and \S+ \S*s of set-up$", last), last
     assert (tmp_path / "out/page.html").read_text().startswith("<!DOCTYPE html>")
     assert f"Stored in sqlite:///{tmp_path}/runs.sqlite" in found.err
     listed = tilewright("list", "runs").out
