@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -143,32 +144,15 @@ def _mappers() -> Listing:
         for name in mapper_names()])
 
 
-def _registries(kind: str) -> tuple[Registry[Any], ...]:
-    """Return where the members of a kind are registered: of methods those of designs, and then of deployments."""
-    if kind == "mappers":
-        from tilewright.search import MAPPERS
+_REGISTRIES = {"mappers": ("search.MAPPERS",), "schedulers": ("scheduling.SCHEDULERS",),
+               "fusers": ("fusion.microbatch.FUSION_MAPPERS",), "allocators": ("allocation.SOLVERS",),
+               "packers": ("packing.PACKERS",), "methods": ("codesign.DESIGNERS", "codesign.allocation.METHODS")}
+"""Where the members of a kind are registered: of methods those of designs, and then of deployments."""
 
-        return (MAPPERS,)
-    if kind == "schedulers":
-        from tilewright.scheduling import SCHEDULERS
 
-        return (SCHEDULERS,)
-    if kind == "fusers":
-        from tilewright.fusion.microbatch import FUSION_MAPPERS
-
-        return (FUSION_MAPPERS,)
-    if kind == "allocators":
-        from tilewright.allocation import SOLVERS
-
-        return (SOLVERS,)
-    if kind == "packers":
-        from tilewright.packing import PACKERS
-
-        return (PACKERS,)
-    from tilewright.codesign import DESIGNERS
-    from tilewright.codesign.allocation import METHODS
-
-    return DESIGNERS, METHODS
+def _registries(kind: str) -> list[Registry[Any]]:
+    places = [name.rpartition(".") for name in _REGISTRIES[kind]]
+    return [getattr(import_module(f"tilewright.{room}"), name) for room, _, name in places]
 
 
 def _member(kind: str, name: str) -> Listing:

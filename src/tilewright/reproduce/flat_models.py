@@ -22,24 +22,12 @@ from tilewright.reproduce.flat_runs import (
     measured,
     most_gain,
 )
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, published_groups, reproduction
 
 SEQUENCES = (512, 4096, 16384, 65536, 262144)
 Printed = Mapping[str, tuple[float, ...]]
-SPEEDUPS: Mapping[str, Printed] = {
-    EDGE: {"BERT": (1.02, 1.27, 2.21, 2.84, 3.10), "TrXL": (1.02, 1.23, 2.06, 2.75, 3.07),
-           "FlauBERT": (1.01, 1.11, 1.62, 2.26, 2.67), "T5": (1.03, 1.34, 2.40, 2.93, 3.13),
-           "XLM": (1.00, 1.05, 1.35, 1.87, 2.38)},
-    CLOUD: {"BERT": (1.16, 1.38, 1.46, 2.23, 2.72), "TrXL": (1.13, 1.34, 1.45, 2.20, 2.71),
-            "FlauBERT": (1.07, 1.21, 1.42, 2.21, 2.93), "T5": (1.18, 1.43, 1.48, 2.26, 2.73),
-            "XLM": (1.02, 1.06, 1.13, 1.98, 3.09)}}
-ENERGIES: Mapping[str, Printed] = {
-    EDGE: {"BERT": (0.98, 0.78, 0.44, 0.34, 0.31), "TrXL": (0.98, 0.81, 0.48, 0.35, 0.31),
-           "FlauBERT": (1.00, 0.90, 0.61, 0.43, 0.36), "T5": (0.97, 0.74, 0.41, 0.33, 0.31),
-           "XLM": (1.00, 0.95, 0.74, 0.52, 0.31)},
-    CLOUD: {"BERT": (0.71, 0.68, 0.11, 0.34, 0.27), "TrXL": (0.73, 0.27, 0.13, 0.35, 0.27),
-            "FlauBERT": (0.87, 0.80, 0.72, 0.49, 0.37), "T5": (0.69, 0.66, 0.50, 0.33, 0.27),
-            "XLM": (0.97, 0.89, 0.78, 0.50, 0.31)}}
+SPEEDUPS, ENERGIES = published_groups("flat-figA14-speedup"), published_groups("flat-figA14-energy")
+"""By machine and model, at each of the sequences."""
 FAVOURED = ("At most is what the reading that favours fusion most allows: 4-byte words, 1 GHz, 10^9 bytes a GB, and a "
             "Flex plan whose softmax passes over the logits in DRAM once more each way. Flex-opt is no worse than that "
             "plan, and FLAT-opt not below the compute bound.")

@@ -12,7 +12,7 @@ from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER, Method
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, layer_bound, machine
 from tilewright.reproduce.searching import SeededSearch, Tried, confirmed, oracle_cell, play
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, published, reproduction
 from tilewright.search import PipelineResult, search_pipeline
 from tilewright.workload import Graph, zoo
 
@@ -25,11 +25,7 @@ KEPT = {("resnet18", "power"): 2.8e2 / 6.4e3, ("resnet18", "energy"): 3.1e7 / 7.
 """What the second stage left of the first, by the averages printed; the text rounds to 95, 58, 99 and 78 % less."""
 STATED = {("resnet18", "power"): 95, ("resnet18", "energy"): 58, ("vgg16", "power"): 99, ("vgg16", "energy"): 78}
 
-FIRST: Mapping[str, tuple[float, float]] = {
-    "conv1": (4.9e3, 1.1e2), "layer1.0.conv1": (1.6e5, 1.0e4), "layer2.0.conv1": (4.2e4, 2.9e4),
-    "layer2.0.conv2": (4.6e3, 8.9e2), "layer2.0.downsample": (4.9e4, 6.1e4), "layer3.0.conv1": (2.9e4, 2.6e4),
-    "layer3.0.conv2": (1.3e4, 2.2e4), "layer3.0.downsample": (4.1e4, 2.5e4), "layer4.0.conv1": (2.1e4, 2.3e4),
-    "layer4.0.downsample": (4.9e4, 5.5e4), "layer4.0.conv2": (2.6e4, 1.0e4)}
+FIRST = {layer: row for (layer,), row in published("gamma-table4.6", 1).items()}
 """Cycles after the first stage on ResNet-18, before power and before energy (layers 1 2 6 7 8 11 12 13 16 18 19)."""
 
 SAVED = {key: gain(f"{NETWORKS[key[0]]}: the second stage lowers {key[1]} at the same pipeline latency",

@@ -30,19 +30,12 @@ from tilewright.reproduce.magma_systems import (
     oracles,
     sweep,
 )
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, published_groups, reproduction
 from tilewright.scheduling import LayerJob, analyse, network_jobs, schedule
 from tilewright.workload import zoo
 
 DLA, EYE = "dla", "eye"
-ANALYSED: Mapping[str, Mapping[str, tuple[float, float, float, float]]] = {
-    "Vision": {"mobilenet-v2": (3.1e5, 1.1e6, 6.8e-1, 8.8e-2), "resnet50": (8.5e4, 7.0e6, 5.2e-1, 3.6e-4),
-               "shufflenet": (9.6e4, 4.9e5, 1.5, 2.3e-2)},
-    "Lang": {"gpt2": (1.7e4, 3.5e6, 3.4e-1, 1.6e-5), "mobilebert": (5.5e2, 1.1e5, 1.1e1, 5.0e-4),
-             "transformer-xl": (4.5e3, 9.2e5, 1.3, 6.4e-5)},
-    "Recom": {"dlrm": (2.4e2, 9.7e5, 5.6e1, 2.5e-4), "wide-deep": (2.8e2, 1.1e6, 3.0e1, 5.2e-6),
-              "ncf": (4.6e1, 1.8e5, 3.7e2, 6.4e-5)},
-}
+ANALYSED = published_groups("magma-fig7.6")
 """Mean cycles of a job on each core, and the bandwidth that it needs: 64 x 64 elements, figure 7.6 (a)."""
 MEANS = {"Vision": (1.7e5, 2.8e6), "Lang": (7.4e3, 1.5e6), "Recom": (1.9e2, 7.6e5)}
 OPTIONS: Mapping[str, Mapping[str, int]] = {"Vision": {}, "Lang": {"sequence": 20}, "Recom": {}}

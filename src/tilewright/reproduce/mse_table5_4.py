@@ -13,7 +13,7 @@ from tilewright.search import PAPER
 
 TESTED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 STATIC = (1.0, 0.5, 0.1)
-PUBLISHED = published_groups("mse-table5.4")
+PUBLISHED = {layer: tuple(rows.values()) for layer, rows in published_groups("mse-table5.4").items()}
 """By layer: sparsity-aware, static 1.0, 0.5 and 0.1, each at the densities of `TESTED`."""
 
 READINGS = {"operands": ("inputs", "weights"), "inputs": ("inputs",)}

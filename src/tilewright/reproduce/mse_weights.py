@@ -15,8 +15,8 @@ SOURCE = ("Kao, dissertation, Georgia Tech 2022, table {} (Kao et al., Demystify
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 Published = Mapping[str, Sequence[Sequence[float]]]
 """By layer, density tested (rows), and what was searched for (columns), in cycles x uJ."""
-CONVOLUTIONS = published_groups("mse-table5.2")
-PRODUCTS = published_groups("mse-table5.3")
+CONVOLUTIONS, PRODUCTS = ({layer: tuple(rows.values()) for layer, rows in published_groups(name).items()}
+                          for name in ("mse-table5.2", "mse-table5.3"))
 
 OWN = cases("The mapping optimised for a density is the best at that density", "12 of 12 rows",
             "the share of rows and other mappings whose EDP is not lower there")

@@ -32,7 +32,7 @@ from tilewright.allocation import (
 )
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, apart, cases, exact, gain, judge, lower, same
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, published, reproduction
 from tilewright.workload import TensorGraph, tensor_graph, zoo
 
 SOURCE = ("Jang, Dynamic Inter-Node ILP Based Multi-Scratchpad Management for Deep Learning Accelerators, master's "
@@ -42,10 +42,7 @@ BITS, PADS, PLENTY = (16, 16), 3, 2**20
 SIZES = (32, 64, 128, 256, 512, 1024, 2048)
 NETWORKS = {"CNN": "cnn10", "LeNet5": "lenet5", "LSTM": "", "Minerva": "minerva", "ELU": "elu",
             "Large-ELU": "large-elu", "ResNet": "resnet50", "VGG": "vgg-cifar10"}
-TABLE = {"CNN": (39.83, 66.20, 45.16, 41.81), "LeNet5": (40.79, 68.89, 47.30, 42.91),
-         "LSTM": (42.27, 73.21, 47.76, 42.93), "Minerva": (47.65, 91.04, 60.46, 43.10),
-         "ELU": (43.81, 77.96, 52.66, 42.08), "Large-ELU": (45.21, 82.51, 55.81, 42.55),
-         "ResNet": (41.50, 70.95, 48.01, 43.10), "VGG": (44.12, 78.95, 53.65, 43.71)}
+TABLE = {network: row for (network,), row in published("spm-table7.1", 1).items()}
 """Table 7.1, all in percent: share of DMA, speedup without any, with an infinite scratchpad, and mean over sizes."""
 WHOLE_FROM = ("LSTM", "Minerva", "LeNet5", "CNN")
 """Networks that figure 7.2 has at all of the infinite scratchpad's speedup from 128 KB on."""

@@ -64,11 +64,11 @@ def published(name: str, labels: int = 2) -> dict[tuple[str, ...], Figures]:
             for row in published_cells(name)[1:]}
 
 
-def published_groups(name: str) -> dict[str, tuple[Figures, ...]]:
-    """Return the rows of a published table that has two labels, by the first."""
-    found: dict[str, tuple[Figures, ...]] = {}
-    for (group, _), row in published(name).items():
-        found[group] = (*found.get(group, ()), row)
+def published_groups(name: str) -> dict[str, dict[str, Figures]]:
+    """Return the rows of a published table that has two labels, by the first and then by the second."""
+    found: dict[str, dict[str, Figures]] = {}
+    for (group, label), row in published(name).items():
+        found.setdefault(group, {})[label] = row
     return found
 
 
