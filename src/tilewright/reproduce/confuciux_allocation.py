@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewright.base import InputError
 from tilewright.codesign.allocation import (
     GLOBAL,
     PE_LEVELS,
@@ -103,9 +104,15 @@ def method_cell(asked: Query, method: str, epochs: int, seed: int) -> Cell:
 
 
 def optimum_cell(asked: Query) -> Cell:
-    """Return the cell of the proven optimum, the best pair for all layers, and the bound on so many elements."""
+    """Return the cell of the proven optimum, the best pair for all layers, and the bound on so many elements.
+
+    Where even the smallest choices are over the budget, as with the DRAM some power budgets are, ``optimum`` is None.
+    """
     def compute() -> dict[str, Any]:
-        of = problem(asked)
+        try:
+            of = problem(asked)
+        except InputError as error:
+            return {"optimum": None, "uniform": None, "why": str(error)}
         found, stages = solve(of), of.table.stages
         figures, costs = of.figures.sum(axis=1), of.costs.sum(axis=1)
         fits = (costs <= of.limits[:, None]).all(axis=0)

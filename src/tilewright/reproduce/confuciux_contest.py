@@ -132,7 +132,8 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
         ways = {key: way._replace(asked=way.asked._replace(free=free)) for key, way in printed_ways.items()}
         every = list(dict.fromkeys(way.asked for way in ways.values()))
         optima |= dict(zip(every, runner.run([optimum_cell(asked) for asked in every]), strict=True))
-        searches = list(dict.fromkeys((way.asked, way.method) for way in ways.values() if way.method != "uniform"))
+        searches = list(dict.fromkeys((way.asked, way.method) for way in ways.values() if way.method != "uniform"
+                                      and optima[way.asked]["optimum"] is not None))
         values = iter(runner.run([method_cell(*search, setting["epochs"], seed) for search in searches
                                   for seed in range(setting.seeds)]))
         found = {search: [next(values) for _ in range(setting.seeds)] for search in searches}
@@ -147,7 +148,9 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
 
 def figure(way: Way, found: Mapping[tuple[Query, str], Sequence[Mapping[str, Any]]],
            optima: Mapping[Query, Mapping[str, Any]], seed: int) -> float:
-    """Return a figure (cycles, nanojoules or minutes) of one seed; NaN where nothing was found."""
+    """Return a figure (cycles, nanojoules or minutes) of one seed; NaN where nothing was found, or can be."""
+    if optima[way.asked]["optimum"] is None:
+        return nan
     scale = 1e-3 if way.asked.objective == "energy" and way.part != "minutes" else 1.0
     if way.method == "uniform":
         value = optima[way.asked]["uniform"]
@@ -171,7 +174,7 @@ def _table(printed: Printed, ways: Mapping[tuple[Row, str], Way], seeds: Sequenc
     for row in rows:
         theirs = printed.figures[row]
         ours = {name: _median([one[row][name] for one in seeds]) for name in columns}
-        best_ones = {name: float(optima[ways[row, name].asked]["optimum"])
+        best_ones = {name: float(optima[ways[row, name].asked]["optimum"] or nan)
                      * (1e-3 if ways[row, name].asked.objective == "energy" else 1.0) for name in users.values()}
         last = next(name for name in reversed(columns) if ways[row, name].part != "minutes")
         above = ours[last] / best_ones.get(last, nan) - 1 if last in best_ones else nan
