@@ -95,6 +95,22 @@ def test_a_policy_of_plain_layers_forgets_what_was_chosen_two_steps_before(iot):
         assert bool((last[0, 22:] == hidden[0, 22:]).all()) == forgets
 
 
+def test_choices_are_drawn_as_often_as_the_policy_says(iot):
+    import torch
+
+    policy = METHODS.get("reinforce")(iot, 1, 0).policy
+    with torch.no_grad():
+        for name in ("out", "out_bias"):
+            policy.weights[name].zero_()
+        policy.weights["out_bias"][1:13] = torch.arange(12) * 0.2
+        policy.weights["out_bias"][24] = -torch.inf
+    drawn = policy.draw(1_000).reshape(-1, 3)
+    shares = np.bincount(drawn[:, 1], minlength=12) / len(drawn)
+    wanted = np.exp(np.arange(12) * 0.2)
+    assert shares == pytest.approx(wanted / wanted.sum(), abs=0.01)
+    assert not drawn[:, 0].any() and drawn[:, 2].max() == 10
+
+
 def test_a_trial_keeps_the_best_it_has_seen_and_not_the_last(iot):
     shape, trial = iot.table.stages.shape[1:], Trial(iot, 8)
     levels = [np.full((1, 52), np.ravel_multi_index((0, at, at), shape)) for at in range(min(shape[1:]))]
