@@ -25,7 +25,6 @@ Machine: TypeAlias = str | Path | Accelerator
 Limits: TypeAlias = Union[str, Path, "Constraints"]
 """Constraints of a map space: a YAML file, its text, or the constraints themselves."""
 
-LARGEST = 2**31 - 1
 LARGEST_COUNT = 2**53
 LARGEST_STEP = 4096
 _LONG = 200
@@ -386,9 +385,9 @@ def check_sizes(name: str, operator: Operator) -> None:
     makes five; nor is any sum of counts at one memory. A size, a step or a count that may be larger is an `InputError`.
     """
     for dimension, size in operator.dimensions:
-        if size > LARGEST:
-            raise InputError(f"{name}.{dimension}", f"must be at most {LARGEST:,} to be counted", size,
-                             "Split the dimension in two")
+        if size > tilewright.mapping.MOST_STEP:
+            raise InputError(f"{name}.{dimension}", f"must be at most {tilewright.mapping.MOST_STEP:,} to be counted",
+                             size, "Split the dimension in two")
     for tensor in operator.tensors:
         for dimension, step in (term for axis in tensor.axes for term in axis.terms):
             if step > LARGEST_STEP:  # the engine's programs grow with them

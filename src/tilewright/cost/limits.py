@@ -16,7 +16,7 @@ from tilewright.cost.dense.scoring import DenseModel
 from tilewright.cost.records import COMPUTE, Cost, CycleLimit
 from tilewright.cost.sparse.model import cost_model
 from tilewright.hardware import PORTS, Accelerator, Bandwidth, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, SpatialAxis, is_legal
+from tilewright.mapping import MOST_STEP, LevelLoops, Loop, Mapping, MappingBatch, SpatialAxis, is_legal
 from tilewright.workload import Operator
 
 LANES = "lanes"
@@ -25,8 +25,6 @@ CLOSE = 0.9
 _TRIED = 3
 ENGINE = "tilewright.cost.dense.kernel"
 """The module of the compiled engine."""
-MOST_STEP = 2**31 - 1
-"""The largest step that it counts with."""
 
 
 def limits_of(cost: Cost) -> tuple[CycleLimit, ...]:

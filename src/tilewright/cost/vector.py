@@ -27,8 +27,6 @@ from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, ve
 
 UNIT = "vector unit"
 """What the unit is called among the components that take energy, and where its lanes set the pace."""
-LANES = ""
-"""The kind of operations that are told in cycles of the lanes where the machine states their rates."""
 VectorNode: TypeAlias = VectorOperator | DataMovement
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -68,13 +66,14 @@ class VectorShare:
 class _Pass:
     """What is done in one go: an operator and what is folded into it, or one that is folded into a layer.
 
-    Or many of them, whose words are arrays (p, 1) then; their operations are one kind, or as many cycles by the rates
-    that the machine states.
+    Or many of them, whose words are arrays (p, 1) then, and their operations of one kind.
     """
 
     reads: Any
     writes: Any
     operations: list[tuple[str, Any]] = field(default_factory=list)
+    lanes: Any = None
+    """The cycles of the lanes, where they are known."""
 
 
 def vector_work(graph: Graph, accelerator: Accelerator) -> tuple[VectorWork, ...]:
@@ -116,16 +115,16 @@ class VectorModel:
     def _parts(self) -> tuple[_Pass, Counts, Counts, list[int]]:
         """Passes that differ, operations and bits of a word of each (p, 1), and how often they are done."""
         machine, rows = self.accelerator, own_columns(self.accelerator)
+        stated = machine.vector is not None
         passes, often = _passes(self.graph, _folds(self.graph, machine.vector_unit)), Counter[tuple[int, ...]]()
         for node in _nodes(self.graph):
             whole, own = passes.get(node.name, _Pass(0, 0)), getattr(node, "operations", 0)
-            lanes = sum(count for _, count in whole.operations)
-            if machine.vector is not None and whole.operations:
-                lanes = _lanes(whole, rows)
+            lanes = _lanes(whole, rows) if stated else sum(count for _, count in whole.operations)
             often[whole.reads, whole.writes, lanes, own, _bits(node, machine)] += node.count
         table = np.array([*often], dtype=np.int64).reshape(-1, 5, 1)
         reads, writes, lanes, own, bits = (table[:, at] for at in range(5))
-        return _Pass(reads, writes, [(LANES, lanes)]), own, bits, [*often.values()]
+        whole = _Pass(reads, writes, lanes=lanes) if stated else _Pass(reads, writes, [("", lanes)])
+        return whole, own, bits, [*often.values()]
 
     def sums(self, hardware: HardwareBatch) -> tuple[Floats, Floats]:
         """Return cycles and picojoules ``(b)`` on each row, as `vector_work` tells them of each machine."""
@@ -270,9 +269,7 @@ def _moved(whole: _Pass, bits: Any, accelerator: Accelerator) -> Iterator[tuple[
 def _cycles(whole: _Pass, bits: Any, rows: Columns) -> dict[str, Any]:
     """Return the cycles of one run by what they are taken by, of one machine or ``(b)``."""
     machine, numbers = rows.machine, rows.numbers
-    found: dict[str, Any] = {UNIT: 0}
-    if whole.operations:
-        found[UNIT] = _lanes(whole, rows)
+    found: dict[str, Any] = {UNIT: _lanes(whole, rows)}
     for memory, moved in _moved(whole, bits, machine):
         ports = {"read": moved["read"] + moved["drain"], "write": moved["fill"] + moved["update"],
                  "shared": sum(moved.values())}
@@ -289,9 +286,9 @@ def _cycles(whole: _Pass, bits: Any, rows: Columns) -> dict[str, Any]:
 def _lanes(whole: _Pass, rows: Columns) -> Any:
     """Return the cycles that the lanes take for a pass."""
     machine, unit = rows.machine, rows.machine.vector_unit
+    if whole.lanes is not None:
+        return whole.lanes
     if machine.vector is not None:
-        if whole.operations[0][0] == LANES:
-            return whole.operations[0][1]
         return ceil(sum((count / exact_rate(unit.rate(kind)) for kind, count in whole.operations), Fraction(0)))
     elements: Any = 1
     for array in machine.fanouts:

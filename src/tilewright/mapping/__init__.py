@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
+    from tilewright.mapping.batch import MOST_STEP as MOST_STEP
     from tilewright.mapping.batch import Layout as Layout
     from tilewright.mapping.batch import MappingBatch as MappingBatch
     from tilewright.mapping.batch import Slot as Slot

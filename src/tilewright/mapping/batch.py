@@ -38,6 +38,10 @@ def loop_places(accelerator: Accelerator) -> list[str]:
             for level in accelerator.levels for axis in slot_axes(level)]
 
 
+MOST_STEP = 2**31 - 1
+"""Batches hold steps in 32 bits."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """What all mappings of a batch have in common."""
@@ -76,6 +80,11 @@ class Layout:
     def shape(self) -> tuple[int, int]:
         """``(s, d)``: number of slots and of dimensions."""
         return len(self.slots), len(self.dimensions)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """For each level, and for what lies inside all: its first slot, or that of the levels inside it."""
+        return tuple(sum(slot.level < level for slot in self.slots) for level in range(len(self.levels) + 1))
 
     @cached_property
     def places(self) -> list[str]:

@@ -31,7 +31,7 @@ def lanes(count: int, **more: object) -> Fanout:
 
 
 def compute_bound(operator: Operator, machine: Accelerator) -> int:
-    return int(paced(compute_steps(operator, MachineRows.one(machine)), operator, machine)[0])
+    return int(paced(compute_steps(operator, MachineRows.one(machine, None)), operator, machine)[0])
 
 
 def test_steps_beyond_whole_numbers_of_64_bits_are_no_fewer():

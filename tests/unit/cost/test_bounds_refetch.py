@@ -124,7 +124,7 @@ def test_a_product_too_large_for_its_buffer_is_fetched_again_as_often_as_the_bes
 def test_lanes_that_serve_one_tensor_are_lost_to_the_others():
     operator = matmul("g", m=64, n=64, k=64)
     accelerator = machine(Fanout("PEs", (8, 8)))
-    stage = ComputeStage(Tiles(operator), MachineRows.one(accelerator), dict.fromkeys(("I", "W", "O"), "DRAM"))
+    stage = ComputeStage(Tiles(operator), MachineRows.one(accelerator, None), dict.fromkeys(("I", "W", "O"), "DRAM"))
     shared = min(operator.macs * (1 / a + 1 / b + 1 / (64 // (a * b)))
                  for a in range(1, 65) for b in range(1, 64 // a + 1))
     assert stage.least(np.ones((1, 3, 1)))[0, 0] == pytest.approx(shared)
@@ -147,7 +147,7 @@ def test_lanes_along_windows_share_no_less_than_all_boxes_of_lanes_do(channels, 
         asked = {"I": windows / (rows * columns * np.maximum(lanes, 1)), "W": 1 / rows, "O": 1 / columns}
         best = sum(weights[t.name] * np.maximum(operator.macs * asked[t.name], t.words(operator.sizes))
                    for t in operator.tensors)[lanes > 0].min()
-        stage = ComputeStage(Tiles(operator), MachineRows.one(machine(Fanout("PEs", (total, 1)))),
+        stage = ComputeStage(Tiles(operator), MachineRows.one(machine(Fanout("PEs", (total, 1))), None),
                              dict.fromkeys("IWO", "DRAM"))
         given = np.array([[[weights[t.name]] for t in operator.tensors]])
         assert close * best <= stage.least(given)[0, 0] <= best * (1 + 1e-9)

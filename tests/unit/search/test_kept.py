@@ -219,7 +219,7 @@ def test_chains_that_are_weighed_together_weigh_what_each_does(seed):
     for at in (3, 2, 1):
         networks = {name: bool(rng.random() < 0.5) for name in ("multicast", "reduce")}
         levels.insert(at, Fanout(f"F{at}", (int(rng.integers(1, 3)), 1), network_energy_pj_per_word=0.5, **networks))
-    rows = MachineRows.one(Accelerator("deep", tuple(levels), word_bits=BITS))
+    rows = MachineRows.one(Accelerator("deep", tuple(levels), word_bits=BITS), None)
     operator = matmul("m", m=4, n=3, k=2) if seed else LAYER
     memories, sums = tuple(f"M{at}" for at in range(4)), port_sums(ports_of(rows), True)
     kept = np.array([(True, *(bool(number >> bit & 1) for bit in range(3))) for number in range(8)])
@@ -245,7 +245,7 @@ def test_sums_that_another_thread_adds_meanwhile_end_no_look_at_those_that_are_k
             flow._known[f"other {len(flow._known)}",] = ()
             return self is other
 
-    rows = MachineRows.one(preset("eyeriss"))
+    rows = MachineRows.one(preset("eyeriss"), None)
     flow = TensorTraffic(LAYER.tensors[0], LAYER, rows, ("DRAM",), np.ones((1, 1), dtype=np.bool_))
     flow._known[Adding(),] = ()
     weights, right = flow.settled(port_sums(ports_of(rows), True))

@@ -99,5 +99,5 @@ def likely_chains(operator: Operator, accelerator: Accelerator, bypass: Bypass, 
 
     Of the memories that a tensor may pass, two at most keep it; where these are too many to tell, there are none.
     """
-    again = Again(Passing(operator, MachineRows.one(accelerator), {}, bypass), tiles_of(operator, perfect))
+    again = Again(Passing(operator, MachineRows.one(accelerator, None), {}, bypass), tiles_of(operator, perfect))
     return again.ranked() if again.known else []

@@ -61,9 +61,10 @@ class MachineRows(Once):
         refuse_shared(self.machine, "bounds of many machines")
 
     @staticmethod
-    def one(machine: Accelerator, rules: Leeway | None = None) -> "MachineRows":
+    @lru_cache(maxsize=64)
+    def one(machine: Accelerator, rules: Leeway | None) -> "MachineRows":
         """Return a machine, every lane with memories of its own, as a row; kept, as every layer and kept set asks."""
-        return _one(machine, rules)
+        return MachineRows(own_columns(machine.unshared), 1, rules)
 
     @property
     def machine(self) -> Accelerator:
@@ -192,11 +193,6 @@ class MachineRows(Once):
         return {place: (whole(np.full(self.count, words)), whole(np.full(self.count, cycles)))
                 for place, (words, cycles) in ((place, self.columns.exact(key)) for place, key in keys.items()
                                                if key in self.columns.numbers)}
-
-
-@lru_cache(maxsize=64)
-def _one(machine: Accelerator, rules: Leeway | None) -> MachineRows:
-    return MachineRows(own_columns(machine.unshared), 1, rules)
 
 
 def whole(numbers: NDArray[np.float64] | NDArray[np.int64]) -> Whole:

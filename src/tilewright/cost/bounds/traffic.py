@@ -295,7 +295,7 @@ class Traffic:
     def of(cls, operator: Operator, machines: Accelerator | MachineRows, chains: dict[str, tuple[str, ...]],
            perfect: bool = False) -> "Traffic":
         """Return the traffic of an operator whose tensors stay in ``chains`` of memories, outermost first."""
-        rows = machines if isinstance(machines, MachineRows) else MachineRows.one(machines)
+        rows = machines if isinstance(machines, MachineRows) else MachineRows.one(machines, None)
         known = known_flows(operator, rows)
         for tensor in operator.tensors:
             key = tensor.name, chains[tensor.name]

@@ -71,11 +71,6 @@ class Words:
         step, whole, rest, inverse = self.program.emit(op.step, before, slot, index)
         return step, whole, rest, inverse
 
-    @remembered
-    def first_slot(self, level: int) -> int:
-        """Index of the first slot of ``level`` or of one inside it."""
-        return sum(slot.level < level for slot in self.layout.slots)
-
     def extent(self, slots: int, name: str) -> int:
         """Row with the nominal extent of a dimension inside the first ``slots`` slots."""
         return self.links[slots - 1, name].S if slots and name in self.sizes else self.size(name)
@@ -83,7 +78,7 @@ class Words:
     def innermost(self, edge: Boundary) -> int | None:
         """Row with the place of the innermost advancing loop at an edge to a memory; None if there can be none."""
         found: int | None = None
-        for slot in range(self.first_slot(edge.child)):
+        for slot in range(self.layout.starts[edge.child]):
             for name in self.sizes:
                 place = self.links[slot, name].place
                 if place is not None and name in edge.tensor.dimensions:
@@ -109,7 +104,7 @@ class Words:
 
     def actions(self, edge: Boundary, look: Look, name: str) -> tuple[Action, ...]:
         """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""
-        chain = [self.links[slot, name] for slot in range(self.first_slot(edge.child))]
+        chain = [self.links[slot, name] for slot in range(self.layout.starts[edge.child])]
         kinds: list[Kind] = []
         for slot, link in enumerate(chain):
             merged = look.merged and self.merges(edge, slot) and name not in edge.tensor.dimensions
@@ -145,7 +140,7 @@ class Words:
 
     def words(self, edge: Boundary, look: Look) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
-        lanes = [slot for slot in range(self.first_slot(edge.child)) if self._lane(slot)]
+        lanes = [slot for slot in range(self.layout.starts[edge.child]) if self._lane(slot)]
         outside = any(self._only_first(edge, slot, look) for slot in lanes)
         merged = look.merged and any(
             self.merges(edge, slot) and not self._only_first(edge, slot, look) for slot in lanes)
@@ -154,7 +149,7 @@ class Words:
     @remembered
     def _words(self, edge: Boundary, look: Look) -> int:
         if edge.child == self.compute and look.visit == "all":
-            inner = [slot for slot in range(self.first_slot(edge.child))
+            inner = [slot for slot in range(self.layout.starts[edge.child])
                      if self._lane(slot) and not self._only_first(edge, slot, look)]
             if not inner:
                 return self.steps()
@@ -225,13 +220,13 @@ class Words:
         emit = self.program
         merging = [
             look.merged and self._lane(slot) and not self._only_first(edge, slot, look)
-            and self.merges(edge, slot) for slot in range(self.first_slot(edge.child))
+            and self.merges(edge, slot) for slot in range(self.layout.starts[edge.child])
         ]
         loops: list[tuple[Link, Kind]] = []
         lanes: list[int] = []
         before = self.size(name)
         relinked = False
-        for slot in range(self.first_slot(edge.child)):
+        for slot in range(self.layout.starts[edge.child]):
             link = self.links[slot, name]
             breakers = [i for i in range(slot + 1, len(merging)) if merging[slot] and not merging[i]]
             if merging[slot] and not breakers:
@@ -268,7 +263,7 @@ class Words:
         """Wide row: words of the nominal tile of a level, or, for ``box``, of the smallest box around it."""
         found, rows = None, []
         for axis in tensor.axes:
-            extents = [self.extent(self.first_slot(level), name) for name in axis.dimensions]
+            extents = [self.extent(self.layout.starts[level], name) for name in axis.dimensions]
             if box:
                 words = self.program.product([], 1.0 - sum(times for _, times in axis.terms))
                 for extent, (_, times) in zip(extents, axis.terms, strict=True):
@@ -298,7 +293,7 @@ class Words:
     def last_tile(self, edge: Boundary) -> int:
         """Wide row: words of the last tile of the child's first instance."""
         extents = {name: self.size(name) for name in self.operator.sizes}
-        for slot in range(self.first_slot(edge.child)):
+        for slot in range(self.layout.starts[edge.child]):
             for name in self.sizes:
                 link = self.links[slot, name]
                 if link.place is None:
@@ -315,7 +310,7 @@ class Words:
         """Row that is 1 where partial sums are combined at the parent (rule 5); None if they never are."""
         plain = {axis.terms[0][0] for axis in edge.tensor.axes if len(axis.terms) == 1}
         found: int | None = None
-        for slot in range(self.first_slot(edge.child)):
+        for slot in range(self.layout.starts[edge.child]):
             if not self._lane(slot) or self.layout.slots[slot].level < edge.parent:
                 continue
             for name in self.sizes:
@@ -329,7 +324,7 @@ class Words:
         if not self.merges(edge, slot):
             return real
         breakers = [
-            i for i in range(slot + 1, self.first_slot(edge.child))
+            i for i in range(slot + 1, self.layout.starts[edge.child])
             if not self._lane(i) or not self.merges(edge, i)
         ]
         if name not in edge.tensor.dimensions or not breakers:

@@ -63,7 +63,7 @@ def narrow_enough(operator: Operator) -> bool:
 
 def walks_of(operator: Operator, accelerator: Accelerator, layout: Layout) -> Walks:
     """Return the memories of which other instances than the first are looked at."""
-    return Walks(operator, accelerator, layout.dimensions, layout.slots, layout.keeps)
+    return Walks(operator, accelerator, layout)
 
 
 class Model:

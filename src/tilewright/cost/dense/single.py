@@ -14,7 +14,7 @@ from tilewright.cost.dense.walks import Walks
 from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
 from tilewright.cost.tables import TallyKey
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import Mapping, Slot, compute_cycles, held_bits, lane_use, tensor_bits
+from tilewright.mapping import Layout, Mapping, Slot, compute_cycles, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Counts = dict[tuple[int, str], Count]
@@ -149,13 +149,14 @@ def counts(nest: Nest, *, busiest: bool) -> Counts:
 def busiest_counts(nest: Nest, first: Counts) -> dict[int, dict[str, Counts]]:
     """Count by level, view (`walks.VIEWS`) and (level, tensor) where another instance than the first may be busier."""
     operator, loops = nest.operator, nest.loops
-    walks = Walks(operator, nest.accelerator, tuple(operator.sizes),
-                  tuple(Slot(loop.level, loop.side or "T") for loop in loops), nest.keeps, unlimited=True)
+    layout = Layout(tuple(operator.sizes), tuple(level.name for level in nest.accelerator.levels),
+                    tuple(Slot(loop.level, loop.side or "T") for loop in loops), nest.keeps)
+    walks = Walks(operator, nest.accelerator, layout, unlimited=True)
     if not walks.levels:
         return {}
     steps = np.repeat(walks.sizes[None, :, None], len(loops) + 1, axis=0).astype(np.int32)
     for at, loop in enumerate(loops):
-        steps[at:, walks.dimensions.index(loop.dimension)] = loop.step
+        steps[at:, layout.dimensions.index(loop.dimension)] = loop.step
     out = np.array([[[[getattr(first.get((at, t.name), Count(0, 0, 0, 0)), kind) for kind in KINDS]
                       for t in operator.tensors]] * len(VIEWS) for at in walks.levels], dtype=np.float64)[..., None]
     walks.write(steps, np.zeros(steps.shape, dtype=np.int8), (0, 1), out)

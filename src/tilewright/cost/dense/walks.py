@@ -12,7 +12,7 @@ from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOW
 from tilewright.cost.dense.nest import boundaries, memory_at, standing
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
-from tilewright.mapping import Slot, held_bits
+from tilewright.mapping import Layout, Slot, held_bits
 from tilewright.workload import Axis, Operator, Tensor
 
 MOST_INSTANCES = 1 << 20
@@ -30,12 +30,8 @@ class Walks:
 
     operator: Operator
     accelerator: Accelerator
-    dimensions: tuple[str, ...]
-    """Names, in the order of the nest's arrays."""
-    slots: tuple[Slot, ...]
-    """Outermost first."""
-    keeps: tuple[tuple[str, ...], ...]
-    """Tensors kept at each level."""
+    layout: Layout
+    """Of the nest's arrays."""
     unlimited: bool = False
     """Whether memories are walked too whose ports take no time."""
 
@@ -51,8 +47,9 @@ class Walks:
         return tuple(at for at, memory in enumerate(self.accelerator.levels)
                      if isinstance(memory, Memory) and at > 0
                      and (self.unlimited or memory.bandwidth != Bandwidth())
-                     and any(slot.axis != "T" for slot in self.slots[:self.first_slot(at)])
-                     and any(self._slides(tensor) for tensor in self.operator.tensors if tensor.name in self.keeps[at]))
+                     and any(slot.axis != "T" for slot in self.layout.slots[:self.layout.starts[at]])
+                     and any(tensor.name in self.layout.keeps[at] and self._slides(tensor)
+                             for tensor in self.operator.tensors))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,18 +61,14 @@ class Walks:
         return any(len(axis.terms) > 1 and (tensor.is_output or (
             all(sizes[name] > 1 for name in axis.dimensions) and max(_coefficients(axis)) > 1)) for axis in tensor.axes)
 
-    def first_slot(self, level: int) -> int:
-        """Index of the first slot of ``level`` or of one inside it."""
-        return sum(slot.level < level for slot in self.slots)
-
     def _chain(self, tensor: Tensor) -> list[int]:
         """Levels that keep ``tensor``, outermost first, and the compute unit."""
-        return [*(at for at, kept in enumerate(self.keeps) if tensor.name in kept), len(self.keeps)]
+        return [*(at for at, kept in enumerate(self.layout.keeps) if tensor.name in kept), len(self.layout.keeps)]
 
     @cached_property
     def _clusters(self) -> list[int]:
         """Cluster of each dimension: those of one sliding axis are in one, -1 where a dimension is on none."""
-        member = {name: -1 for name in self.dimensions}
+        member = {name: -1 for name in self.layout.dimensions}
         for tensor in self.operator.tensors:
             for axis in tensor.axes:
                 if len(axis.terms) > 1:
@@ -94,19 +87,19 @@ class Walks:
         Kind, tensor, slots outside the child, whether that computes, slots whose loops may advance, the slot from which
         on lanes must be the first, number among its kind, and keeper.
         """
-        found, end = [], self.first_slot(level)
+        found, end = [], self.layout.starts[level]
         for t, tensor in enumerate(self.operator.tensors):
-            if tensor.name not in self.keeps[level]:
+            if tensor.name not in self.layout.keeps[level]:
                 continue
             chain = self._chain(tensor)
             inner = chain[chain.index(level) + 1]
-            child = self.first_slot(inner)
+            child = self.layout.starts[inner]
             kinds = (EVICT, UPDATE) if tensor.is_output else (FILL, READ)
             if chain[0] != level:
                 found.append([kinds[0], t, end, 0, end, FAR, 0, 0])
             elif tensor.is_output:
                 found.append([HELD, t, 0, 0, 0, FAR, 0, 0])
-            found.append([kinds[1], t, child, int(inner == len(self.keeps)), child, FAR, 0, 0])
+            found.append([kinds[1], t, child, int(inner == len(self.layout.keeps)), child, FAR, 0, 0])
             if tensor.is_output:
                 ends = self._ends(level)
                 for number, i in enumerate(range(len(ends) - 1, 0, -1)):
@@ -117,13 +110,13 @@ class Walks:
     def _ends(self, level: int) -> list[int]:
         """Slots outside each keeper of the output down to ``level``, where that is one; none move its home's tile."""
         _, *chain = self._chain(self.operator.output)
-        return [0, *(self.first_slot(at) for at in chain[:chain.index(level) + 1])] if level in chain else []
+        return [0, *(self.layout.starts[at] for at in chain[:chain.index(level) + 1])] if level in chain else []
 
     def _units(self, level: int) -> list[list[int]]:
         """Return the factors of the entries: rows (tensor, kind, dimension, coefficient, dimension, coefficient)."""
-        found, index = [], self.dimensions.index
+        found, index = [], self.layout.dimensions.index
         for t, tensor in enumerate(self.operator.tensors):
-            if tensor.name not in self.keeps[level]:
+            if tensor.name not in self.layout.keeps[level]:
                 continue
             for axis in tensor.axes:
                 names = axis.dimensions
@@ -132,7 +125,7 @@ class Walks:
                 else:
                     (first, second), (stride, dilation) = names, _coefficients(axis)
                     found.append([t, SLIDING, index(first), stride, index(second), dilation])
-            found += [[t, LACKING, index(name), 0, -1, 0] for name in self.dimensions
+            found += [[t, LACKING, index(name), 0, -1, 0] for name in self.layout.dimensions
                       if name not in tensor.dimensions]
         return found
 
@@ -140,20 +133,20 @@ class Walks:
     def tables(self) -> tuple[Integers, ...]:
         """Slots, heads, entries, units, kinds, ends, clusters, dimensions of each tensor, and widths of words."""
         levels, tensors, output = self.accelerator.levels, self.operator.tensors, self.operator.output
-        slots = [[self._slot(at, slot) for slot in self.slots] for at in self.levels]
+        slots = [[self._slot(at, slot) for slot in self.layout.slots] for at in self.levels]
         entries, units = ([make(at) for at in self.levels] for make in (self._entries, self._units))
         ends = [self._ends(at) for at in self.levels]
         heads = []
         for m, at in enumerate(self.levels):
             memory = levels[at]
             assert isinstance(memory, Memory)
-            heads.append([self.first_slot(at), len(entries[m]), len(units[m]),
+            heads.append([self.layout.starts[at], len(entries[m]), len(units[m]),
                           tensors.index(output) if ends[m] else -1, len(ends[m]) - 1, len(tensors),
                           int(memory.buffering == "single")])
         plain = {axis.dimensions[0] for axis in output.axes if len(axis.terms) == 1}
         kinds = [PLAIN if name in plain else SLIDING if name in output.dimensions else LACKING
-                 for name in self.dimensions]
-        relevant = [[name in tensor.dimensions for name in self.dimensions] for tensor in tensors]
+                 for name in self.layout.dimensions]
+        relevant = [[name in tensor.dimensions for name in self.layout.dimensions] for tensor in tensors]
         bits = [[int(held_bits(tensor, self.accelerator) * self._parts) for tensor in tensors] for _ in self.levels]
         found = (_padded(slots), heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters,
                  relevant, bits)
@@ -166,7 +159,7 @@ class Walks:
             return [slot.level, 0, *(0 for _ in self.operator.tensors)]
         found = [slot.level, 1 + memory.shares(array.name, slot.axis)]
         for tensor in self.operator.tensors:
-            inner = next((edge for edge in boundaries(tensor, self.keeps) if edge.parent == level), None)
+            inner = next((edge for edge in boundaries(tensor, self.layout.keeps) if edge.parent == level), None)
             one = inner is not None and standing(self.accelerator, inner, slot.level, slot.axis) is None
             found.append(int(one or array.merges(tensor.name, tensor.role)[slot.axis == "Y"]))
         return found
@@ -210,18 +203,18 @@ class Walks:
     @cached_property
     def sizes(self) -> Integers:
         """Sizes of the dimensions."""
-        return np.array([self.operator.sizes[name] for name in self.dimensions], dtype=np.int64)
+        return np.array([self.operator.sizes[name] for name in self.layout.dimensions], dtype=np.int64)
 
     def work(self) -> tuple[Any, ...]:
         """Return arrays for one thread to work in."""
         sizes, clusters = self.operator.sizes, self._clusters
-        dims = [sizes[name] for name, at in zip(self.dimensions, clusters, strict=True) if at >= 0]
+        dims = [sizes[name] for name, at in zip(self.layout.dimensions, clusters, strict=True) if at >= 0]
         longest, entries = max(dims, default=1), self.tables[2].shape[1]
-        most = max((prod(4 * sizes[name] for name, at in zip(self.dimensions, clusters, strict=True) if at == c)
+        most = max((prod(4 * sizes[name] for name, at in zip(self.layout.dimensions, clusters, strict=True) if at == c)
                     for c in range(max(clusters, default=-1) + 1)), default=1)
         most, tensors = min(most, MOST_INSTANCES), len(self.operator.tensors)
-        shapes = ((2, 8, longest), (max(2, entries), most), (2, longest), (2, len(self.slots) + 2),
-                  (max(1, self.tables[5].shape[1]), 2), (len(self.slots), 2), (len(self.dimensions),),
+        shapes = ((2, 8, longest), (max(2, entries), most), (2, longest), (2, len(self.layout.slots) + 2),
+                  (max(1, self.tables[5].shape[1]), 2), (len(self.layout.slots), 2), (len(self.layout.dimensions),),
                   (max(clusters, default=-1) + 2, entries, most), (tensors, 4), (len(VIEWS),), (len(VIEWS), tensors, 4))
         return tuple(np.empty(shape, dtype=np.int64) for shape in shapes)
 

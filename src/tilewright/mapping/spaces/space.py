@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
-from tilewright.mapping.batch import Layout, MappingBatch
+from tilewright.mapping.batch import MOST_STEP, Layout, MappingBatch
 from tilewright.mapping.spaces.conflicts import conflict_error, conflicts
 from tilewright.mapping.spaces.counting.orders import patterns_of
 from tilewright.mapping.spaces.counting.size import SpaceSize, in_time_alone
@@ -37,8 +37,6 @@ from tilewright.workload import Operator
 
 # Random mappings from which some of a space with rules are made, in draws of so many, and how many are enough.
 DRAWS, DRAWN, MOST_KNOWN = 16, 256, 64
-# Batches hold steps in 32 bits.
-MOST_SIZE = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,8 @@ class MapSpace:
         if self.tiling not in TILINGS:
             raise InputError("space.tiling", f"must be one of {', '.join(TILINGS)}", self.tiling)
         for name, size in self.operator.sizes.items():
-            if size > MOST_SIZE:
-                raise InputError(f"{self.operator.name}.{name}", f"must be at most {MOST_SIZE}, to be mapped", size,
+            if size > MOST_STEP:
+                raise InputError(f"{self.operator.name}.{name}", f"must be at most {MOST_STEP}, to be mapped", size,
                                  "Split the operator")
         self.constraints.check(self.operator, self.accelerator)
 

@@ -85,8 +85,7 @@ def slots_by_level(space: MapSpace) -> dict[str, list[int]]:
 
 def slot_around(space: MapSpace, memory: Memory) -> int:
     """Return the slot outside the arrays around a memory."""
-    level = space.layout.levels.index(memory.name)
-    slot = next(s for s, slot in enumerate(space.layout.slots) if slot.level == level)
+    slot = space.layout.starts[space.layout.levels.index(memory.name)]
     while slot > 0 and space.layout.slots[slot - 1].axis != "T":
         slot -= 1
     return slot
