@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import tilewright.report
 from tilewright.api.inputs import load_design_space
@@ -33,8 +33,43 @@ KEEP_SECONDS = 1.0
 """After which time a search is kept anew."""
 
 
+class OnMachines(OnSheet, Protocol):
+    """What came of a design: ``runs`` are the networks on the machines that were found, if any."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def score(self) -> float:
+        """The objective; infinite where nothing was found."""
+
+    @property
+    def bound(self) -> float:
+        """What nothing within the limits scores below; 0 where nothing is proven."""
+
+    @property
+    def gap(self) -> float | None:
+        """By which share the score can be above the best there is; None where nothing was found or proven."""
+        return self.score / self.bound - 1.0 if math.isfinite(self.score) and self.bound > 0 else None
+
+    @property
+    def verdict(self) -> str:
+        """How good it is, in a sentence or two."""
+        return self.sheet.facts[0]
+
+    @cached_property
+    def layers(self) -> dict[str, LayerRecord]:
+        """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
+        return {name if len(self.runs) == 1 else f"{run.record.network.name}/{name}": layer
+                for run in self.runs for name, layer in run.layers.items()}
+
+    @property
+    def records(self) -> tuple[RunRecord, ...]:
+        """Those of the runs."""
+        return tuple(run.record for run in self.runs)
+
+
 @dataclass(frozen=True, repr=False)
-class AllocationRun(OnSheet):
+class AllocationRun(OnMachines):
     """What came of a design with a ``deployment``: the whole in ``result``, and the network as a run.
 
     There are no ``runs`` where nothing was found within the limits. ``command`` repeats it.
@@ -72,21 +107,6 @@ class AllocationRun(OnSheet):
         return 0.0
 
     @property
-    def gap(self) -> float | None:
-        """By which share the score is above the proven optimum; None where nothing was found or proven."""
-        return self.score / self.bound - 1 if self.found and self.bound > 0 else None
-
-    @property
-    def verdict(self) -> str:
-        """How good the allocation is, in a sentence or two."""
-        return self.sheet.facts[0]
-
-    @cached_property
-    def layers(self) -> dict[str, LayerRecord]:
-        """Every layer by its name; those that are equal in all share one record."""
-        return {name: layer for run in self.runs for name, layer in run.layers.items()}
-
-    @property
     def machines(self) -> dict[str, Accelerator]:
         """The machine that each layer runs on; one for all where they run in turn."""
         return {layer.name: layer.machine for layer in self.result.layers}
@@ -109,21 +129,17 @@ class AllocationRun(OnSheet):
     @property
     def sheet(self) -> "tilewright.report.Sheet":
         """What is to be shown of it."""
-        return tilewright.report.allocation_sheet(self.result, self._told, self._records)
+        return tilewright.report.allocation_sheet(self.result, self._told, self.records)
 
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return tilewright.report.allocation_tree(self.result, self._told, self._records)
+        return tilewright.report.allocation_tree(self.result, self._told, self.records)
 
     @property
     def _told(self) -> dict[str, Any]:
         return {"network": self.network, "seconds": self.seconds, "bound": self.bound, "gap": self.gap,
                 "interrupted": self.interrupted, "command": self.command}
-
-    @property
-    def _records(self) -> tuple[RunRecord, ...]:
-        return tuple(run.record for run in self.runs)
 
 
 def write_machines(path: str | os.PathLike[str], machines: Accelerator | Mapping[str, Accelerator],

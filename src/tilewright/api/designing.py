@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.api.allocating import EPOCHS, AllocationRun, allocated, write_machines
+from tilewright.api.allocating import EPOCHS, AllocationRun, OnMachines, allocated, write_machines
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import (
@@ -22,7 +22,6 @@ from tilewright.api.inputs import (
 )
 from tilewright.api.machine_options import DesignOptions
 from tilewright.api.runs import Run, kept_run
-from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
 from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget, texts_of
@@ -45,7 +44,7 @@ from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.jobs import interruptible
 from tilewright.mapping import DATAFLOWS, precise_graph
 from tilewright.search import METRICS, Objective, read_front
-from tilewright.store import LayerRecord, Provenance, RequestRecord, RunRecord, layer_record, new_run
+from tilewright.store import Provenance, RequestRecord, RunRecord, layer_record, new_run
 from tilewright.workload import Graph, UniqueOperator, unique_operators
 
 SIGN = "*"
@@ -54,7 +53,7 @@ SAMPLES = 40_000
 
 
 @dataclass(frozen=True, repr=False)
-class DesignRun(OnSheet):
+class DesignRun(OnMachines):
     """What came of a design: the whole in ``result``, and each network on the machine that was found as a run.
 
     There are no ``runs`` where nothing was found within the limits. ``networks`` have their weights, ``front`` names
@@ -100,24 +99,9 @@ class DesignRun(OnSheet):
         return self.result.bound
 
     @property
-    def gap(self) -> float | None:
-        """By which share the score can be above the best there is; None where nothing was found."""
-        return self.result.gap
-
-    @property
-    def verdict(self) -> str:
-        """How good the design is, in a sentence or two."""
-        return self.sheet.facts[0]
-
-    @property
     def interrupted(self) -> bool:
         """Whether it was stopped early."""
         return self.result.interrupted
-
-    @cached_property
-    def layers(self) -> dict[str, LayerRecord]:
-        """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
-        return _by_name(self.runs)
 
     def points(self, metrics: str | Sequence[str] | None = None) -> tuple[Candidate, ...]:
         """Return the Pareto front of the machines tried, by default of the metrics asked for: see `Designed.front`."""
@@ -133,15 +117,15 @@ class DesignRun(OnSheet):
     @cached_property
     def sheet(self) -> "tilewright.report.Sheet":
         """What is to be shown of it."""
-        return tilewright.report.design_sheet(self.result, _records(self.runs), self.networks, self.front, self.command)
+        return tilewright.report.design_sheet(self.result, self.records, self.networks, self.front, self.command)
 
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return tilewright.report.design_tree(self.result, _records(self.runs), self.networks, self.front, self.command)
+        return tilewright.report.design_tree(self.result, self.records, self.networks, self.front, self.command)
 
 @dataclass(frozen=True, repr=False)
-class LayersRun(OnSheet):
+class LayersRun(OnMachines):
     """What came of a design of a machine for every layer by itself: each in ``results``, the networks as runs."""
 
     results: tuple[Designed, ...]
@@ -170,19 +154,9 @@ class LayersRun(OnSheet):
         return sum(one.bound for one in self.results)
 
     @property
-    def gap(self) -> float | None:
-        """By which share the score can be above the best there is; None where a layer has no machine."""
-        return self.score / self.bound - 1.0 if self.found and self.bound > 0 else None
-
-    @property
     def machines(self) -> dict[str, Accelerator]:
         """The machine of every distinct layer by its name."""
         return {one.problem.layers[0].name: one.machine for one in self.results}
-
-    @cached_property
-    def layers(self) -> dict[str, LayerRecord]:
-        """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
-        return _by_name(self.runs)
 
     def write(self, path: str | os.PathLike[str], mappings: str | os.PathLike[str] | None = None) -> Path:
         """Write into a folder the machine of every distinct layer as YAML, and into another the mappings.
@@ -194,21 +168,12 @@ class LayersRun(OnSheet):
     @property
     def sheet(self) -> "tilewright.report.Sheet":
         """What is to be shown of it."""
-        return tilewright.report.machines_sheet(self.results, _records(self.runs), self.networks, self.command)
+        return tilewright.report.machines_sheet(self.results, self.records, self.networks, self.command)
 
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return tilewright.report.machines_tree(self.results, _records(self.runs), self.networks, self.command)
-
-
-def _by_name(runs: Sequence[Run]) -> dict[str, LayerRecord]:
-    return {name if len(runs) == 1 else f"{run.record.network.name}/{name}": layer
-            for run in runs for name, layer in run.layers.items()}
-
-
-def _records(runs: Sequence[Run]) -> tuple[RunRecord, ...]:
-    return tuple(run.record for run in runs)
+        return tilewright.report.machines_tree(self.results, self.records, self.networks, self.command)
 
 
 @takes(DesignOptions, raises=", or not even the smallest machine is within the limits")
