@@ -34,16 +34,12 @@ class ScheduleSession(PlanSession):
         super().__init__(PlanGenomes(nothing, nothing.astype(np.float64), nothing), samples, seconds, seed, stop)
         self.problem, self.warm, self.threads = problem, warm, threads
         self.bound = schedule_bound(problem) if bound is None else bound
+        self.known = self.bound.value
 
     @property
     def proven(self) -> ScheduleBound:
         """The bound, or what the method has proved besides (its ``floor``), where that is more."""
         return replace(self.bound, value=self.least)
-
-    @property
-    def least(self) -> float:
-        """What no plan is below: the value of `proven`."""
-        return max(self.bound.value, self.floor)
 
     def cost(self, plans: PlanGenomes) -> Floats:
         """Simulate plans; return their objective ``(b)``."""

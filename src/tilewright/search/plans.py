@@ -26,6 +26,8 @@ class PlanSession(Spending, Resumable):
         What the best plan is before there is one. Batches of plans have a length, and give some of theirs by a slice.
     """
 
+    known = 0.0
+    """What no plan is below by what is known beforehand."""
     changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
 
     def __init__(self, nothing: Any, samples: int | None, seconds: float | None, seed: int, stop: Stop | None) -> None:
@@ -41,8 +43,8 @@ class PlanSession(Spending, Resumable):
 
     @property
     def least(self) -> float:
-        """What no plan is below: ``floor``, which methods raise by what they prove, where nothing else is known."""
-        return self.floor
+        """What no plan is below: what is ``known``, or the ``floor``, which methods raise by what they prove."""
+        return max(self.known, self.floor)
 
     @property
     def over(self) -> bool:

@@ -24,12 +24,7 @@ class FusionSession(PlanSession):
     def __init__(self, problem: MicroBatchProblem, samples: int | None, seconds: float | None, seed: int = 0, *,  # noqa: PLR0913
                  threads: int = 1, stop: Stop | None = None) -> None:
         super().__init__(problem.unfused, samples, seconds, seed, stop)
-        self.problem, self.threads, self.bound = problem, threads, bound_of(problem)
-
-    @property
-    def least(self) -> float:
-        """What no strategy is below: the bound, or what the mapper has proved besides."""
-        return max(self.bound, self.floor)
+        self.problem, self.threads, self.known = problem, threads, bound_of(problem)
 
     def cost(self, plans: Ints) -> Floats:
         """Return the objective ``(b)`` of strategies; see `scores`."""
