@@ -9,8 +9,9 @@ import pytest
 import tilewright as tw
 from tilewright.api import runs
 from tilewright.api.answers import _content
+from tilewright.base import model_sources
 from tilewright.search import MAPPERS, Budget
-from tilewright.store import Store, model_sources, read_run
+from tilewright.store import Store, read_run
 from tilewright.workload import Graph, MacNode, matmul
 
 LAYERS = [matmul("a", m=32, n=32, k=16), matmul("b", m=64, n=32, k=32)]
@@ -174,12 +175,12 @@ def test_the_sources_of_the_model_are_those_that_decide_what_is_found(monkeypatc
     import shutil
     from pathlib import Path
 
-    from tilewright.store import build
+    from tilewright.base import keeping
 
-    root = Path(build.__file__).parents[1]
+    root = Path(keeping.__file__).parents[1]
     for room in ("hardware", "workload", "mapping", "cost", "search"):
         shutil.copytree(root / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(build, "__file__", str(tmp_path / "store" / "build.py"))
+    monkeypatch.setattr(keeping, "__file__", str(tmp_path / "base" / "keeping.py"))
     assert model_sources.__wrapped__() == model_sources()
     changed = set()
     for file in ("hardware/zoo/eyeriss.yaml", "workload/__init__.py", "mapping/batch.py", "cost/dense/kernel.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tilewright.store
 from tilewright.api.tasks import NetworkTask
-from tilewright.base import InputError
+from tilewright.base import InputError, model_sources
 from tilewright.cost import cost_model
 from tilewright.mapping import MapSpace, is_legal
 from tilewright.search import MAPPERS, Front, FrontPoint, Improvement, SearchResult
@@ -24,7 +24,6 @@ from tilewright.store import (
     level_records,
     mapping_from,
     mapping_of,
-    model_sources,
     operator_fingerprint,
 )
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tilewright.base.files import replace_file as replace_file
     from tilewright.base.files import write_whole as write_whole
     from tilewright.base.garbage import collect_seldom as collect_seldom
+    from tilewright.base.keeping import KeptValues as KeptValues
+    from tilewright.base.keeping import model_sources as model_sources
     from tilewright.base.located import Location as Location
     from tilewright.base.located import line_of as line_of
     from tilewright.base.located import path_text as path_text

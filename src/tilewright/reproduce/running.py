@@ -9,10 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tilewright.base import InputError, csv_text, write_whole
+from tilewright.base import InputError, csv_text, model_sources, write_whole
 from tilewright.jobs import Observer, Runner
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
-from tilewright.store import model_sources, results_in
+from tilewright.store import results_in
 
 DEFAULT_FOLDER = Path("out/reproduce")
 

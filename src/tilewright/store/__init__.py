@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tilewright.store.build import coverage_record as coverage_record
     from tilewright.store.build import layer_record as layer_record
     from tilewright.store.build import mapping_of as mapping_of
-    from tilewright.store.build import model_sources as model_sources
     from tilewright.store.build import new_run as new_run
     from tilewright.store.build import new_run_id as new_run_id
     from tilewright.store.build import operator_fingerprint as operator_fingerprint

@@ -1,6 +1,5 @@
 """From nouns to records: each function takes what other rooms hand out and returns its lasting form."""
 
-import hashlib
 import pickle
 import platform
 import secrets
@@ -12,7 +11,6 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import metadata
 from math import ceil, sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
@@ -75,18 +73,6 @@ BOUNDED = {"latency": "latency_cycles", "energy": "energy_pj", "edp": "edp"}
 
 ROUNDING = 1e-12
 """What sums of rounded figures may be off by."""
-
-
-@cache
-def model_sources() -> str:
-    """Return a hash of the code that decides what a mapping costs and which are found."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for room in ("hardware", "workload", "mapping", "cost", "search"):
-        for path in sorted((root / room).rglob("*")):
-            if path.suffix in (".py", ".yaml", ".json"):
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def new_run_id() -> str:

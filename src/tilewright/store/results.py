@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from tilewright.base import InputError
-from tilewright.store.build import model_sources, timestamp
+from tilewright.base import InputError, model_sources
+from tilewright.store.build import timestamp
 from tilewright.store.opening import Database, insert_into
 from tilewright.store.tables import RESULTS
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.base import InputError
+from tilewright.base import InputError, KeptValues
 from tilewright.cost import DenseModel, HardwareBatch, layer_bounds
 from tilewright.cost.dense import scoring
 from tilewright.cost.dense.model import narrow_enough
@@ -393,6 +393,30 @@ def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():
                 assert {key: tuple(rows[kind][index] for kind in KINDS) for key, rows in counts.items()} == {
                     key: (count.reads, count.fills, count.updates, count.drains) for key, count in cost.counts.items()}
     assert scoring._written.cache_info().misses - written == 4  # costs and tables, general and even
+
+
+@pytest.mark.parametrize("even_after", [0, 1_000])
+def test_the_next_process_reads_programs_and_writes_none(monkeypatch, tmp_path, even_after):
+    """Also those of a layer with another name and other sizes; one whose size is 1 has its own."""
+    monkeypatch.setattr(scoring, "_programs", lambda: KeptValues(tmp_path, "program", 9))
+    first, other, single = (convolution(f"c{channels}", in_channels=channels, out_channels=channels + 1, in_size=size,
+                                        kernel=3) for channels, size in ((8, 25), (12, 33), (1, 25)))
+    accelerator = machine()
+    batch = random_batch(first, accelerator, 50)
+    scoring._written.cache_clear()
+    scored = DenseModel(first, accelerator, even_after=even_after).score(batch)
+    files = {*tmp_path.iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring, "Model", None)
+        scoring._written.cache_clear()
+        again = DenseModel(first, accelerator, even_after=even_after).score(batch)
+        scoring._written.cache_clear()
+        DenseModel(other, accelerator, even_after=even_after).score(random_batch(other, accelerator, 50))
+    assert again.latency_cycles.tolist() == scored.latency_cycles.tolist()
+    assert again.energy_pj.tolist() == scored.energy_pj.tolist()
+    assert {*tmp_path.iterdir()} == files and len(files) == (1 if even_after else 2)
+    DenseModel(single, accelerator, even_after=even_after).score(random_batch(single, accelerator, 50))
+    assert len([*tmp_path.iterdir()]) == 2 * len(files)
 
 
 def other_numbers(accelerator: Accelerator, factor: float = 1.7) -> Accelerator:

@@ -300,3 +300,7 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):
         _set_own(wide, differing, own, first, count)
         _interpret(code, lists, constants, numbers, n, wide, near_steps, near_ranks, lane, zero, half, one, far, table)
         _store(out, wide, outputs, first, count)
+
+
+FOLDER: str = run.stats.cache_path
+"""Where it is kept."""

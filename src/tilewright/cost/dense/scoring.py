@@ -1,15 +1,16 @@
 """The dense cost model: many mappings in one compiled call, or one mapping with every count."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import prod
+from pathlib import Path
 from threading import local
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, share
+from tilewright.base import InputError, KeptValues, share
 from tilewright.cost.dense.engine import await_engine
 from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.model import (
@@ -264,7 +265,8 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
               kind: Rates) -> _Prepared:
     """Return the programs of a model: those of its kind, with its own sizes."""
     given, narrow = operator.sizes, narrow_enough(operator)
-    alike = replace(operator, name="", dimensions=tuple((name, min(size, 2)) for name, size in given.items()))
+    alike = replace(operator, name="", attributes=(),
+                    dimensions=tuple((name, min(size, 2)) for name, size in given.items()))
     found = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
     general = found.machines[0].of(given)
     short = found.machines[1].of(given) if even else general
@@ -277,13 +279,26 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
     """Write the programs of all layers whose sizes are 1 where those of ``operator`` are.
 
     Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone; a search over
-    what memories keep takes hundreds. A program has 10 kB, and takes 10 ms to write.
+    what memories keep takes hundreds. A program has 10 kB, and takes 10 ms to write and a fortieth of that to read.
     """
-    model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
-    machine, names = getattr(model, rows)()  # its methods have the names of rows
-    general = _written(operator, structure, layout, rows, narrow, False, kind).machines[0] if even else machine
-    return _Prepared((general, machine), np.float32 if narrow else np.float64, np.zeros(0, np.int32), names,
-                     _rows_read(general, machine), tuple(model.parameters))
+    plain = _written(operator, structure, layout, rows, narrow, False, kind) if even else None
+
+    def write() -> _Prepared:
+        model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
+        machine, names = getattr(model, rows)()  # its methods have the names of rows
+        general = machine if plain is None else plain.machines[0]
+        return _Prepared((general, machine), np.float32 if narrow else np.float64, np.zeros(0, np.int32), names,
+                         _rows_read(general, machine), tuple(model.parameters))
+
+    return _programs().value(repr((operator, structure, layout, rows, narrow, even, kind, np.__version__)), write)
+
+
+@cache
+def _programs() -> KeptValues:
+    """Where programs are kept: where the compiled engine is."""
+    from tilewright.cost.dense.kernel import FOLDER  # noqa: PLC0415 - as below
+
+    return KeptValues(Path(FOLDER), "program", MOST_PROGRAMS)
 
 
 def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
@@ -297,6 +312,8 @@ def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint1
     return found[0], found[1]
 
 
+MOST_PROGRAMS = 4_000
+"""Kept on disk: 40 MB."""
 CACHE_LINE = 64
 BLOCKS_FETCHED = 4
 CHUNK = 4 * BLOCKS_FETCHED * LANES
