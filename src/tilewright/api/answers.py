@@ -125,5 +125,5 @@ def front_of(layer: LayerRecord) -> Front | None:
     """Return the front of a layer with its mappings, None where none was asked for."""
     if layer.front is None:
         return None
-    points = (FrontPoint(point.values, mapping_from(point)) for point in layer.front.points)
+    points = (FrontPoint(point.values, mapping_from(point.levels)) for point in layer.front.points)
     return Front(layer.front.metrics, tuple(points), layer.front.thinned)

@@ -5,7 +5,7 @@ samples of a job on a machine are shared by searches for the fewest cycles, for 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.cost import VectorShare
 from tilewright.jobs import Job, Runner
-from tilewright.mapping import LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
 from tilewright.scheduling.jobs import LayerJob
 from tilewright.scheduling.problem import AnalysisTable, Floats
 from tilewright.scheduling.system import Core, System
 from tilewright.search import Watch, joined, search
-from tilewright.store import machine_fingerprint, operator_fingerprint
+from tilewright.store import LevelRecord, level_records, machine_fingerprint, mapping_from, operator_fingerprint
 from tilewright.workload import Operator
 
 JOB_STUDY = "job-analysis"
@@ -59,9 +58,7 @@ class Analysis:
 
     def mapping(self, job: int, core: int, option: int) -> Nest:
         """Return a mapping of a front."""
-        levels = self._front(job, core)["mappings"][option]
-        return Nest(tuple(LevelLoops(level, tuple(Loop(d, step, axis) for d, step, axis in loops),
-                                     None if keeps is None else tuple(keeps)) for level, loops, keeps in levels))
+        return mapping_from(LevelRecord(*level) for level in self._front(job, core)["mappings"][option])
 
     def why(self, job: int, core: int) -> str:
         """Return why a job does not fit a core; empty where it does."""
@@ -151,8 +148,7 @@ def _searched(operator: Operator, core: Core, samples: int, seed: int) -> dict[s
         return {"points": [], "mappings": [], "samples": spent, "why": f"no legal mapping in {spent:,} samples"}
     points = [front.points[place] for place in _few(np.array([point.values for point in front.points]), MOST_POINTS)]
     return {"points": [list(point.values) for point in points], "samples": spent, "why": "",
-            "mappings": [[(level.level, [(loop.dimension, int(loop.step), loop.axis) for loop in level.loops],
-                           level.keeps) for level in point.mapping.levels] for point in points]}
+            "mappings": [[astuple(level) for level in level_records(point.mapping)] for point in points]}
 
 
 def _few(values: Floats, most: int) -> NDArray[np.intp]:

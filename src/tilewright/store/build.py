@@ -210,7 +210,7 @@ def mapping_of(layer: LayerRecord) -> Mapping:
     if layer.mapping is None:
         raise InputError(f"{layer.name}.mapping", "must be there to be used again", None,
                          layer.reason or "This layer has no legal mapping")
-    return mapping_from(layer.mapping)
+    return mapping_from(layer.mapping.levels)
 
 
 def cost_record(cost: Cost) -> CostRecord:

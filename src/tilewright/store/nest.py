@@ -1,9 +1,10 @@
 """A mapping drawn as rows that last: which loops run where, and which tiles lie in which memory."""
 
+from collections.abc import Iterable
+
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping, nest_rows, render
 from tilewright.store.mapping_record import LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
-from tilewright.store.record import FrontPointRecord
 from tilewright.workload import Operator
 
 
@@ -21,10 +22,11 @@ def level_records(mapping: Mapping) -> tuple[LevelRecord, ...]:
         for entry in mapping.levels)
 
 
-def mapping_from(record: MappingRecord | FrontPointRecord) -> Mapping:
-    """Return the mapping that a record describes."""
+def mapping_from(levels: Iterable[LevelRecord]) -> Mapping:
+    """Return the mapping that records of its levels describe; they may have lists, of JSON, in place of tuples."""
     return Mapping(tuple(
-        LevelLoops(level.level, tuple(Loop(*loop) for loop in level.loops), level.keeps) for level in record.levels))
+        LevelLoops(level.level, tuple(Loop(*loop) for loop in level.loops),
+                   None if level.keeps is None else tuple(level.keeps)) for level in levels))
 
 
 def _rows(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tuple[NestRowRecord, ...]:

@@ -8,8 +8,10 @@ from typing import Any, get_args
 
 import sqlalchemy as sa
 
-from tilewright.mapping import LevelLoops, Loop, Mapping
+from tilewright.mapping import Mapping
 from tilewright.store.codec import fingerprint
+from tilewright.store.mapping_record import LevelRecord
+from tilewright.store.nest import mapping_from
 
 SCHEMA = 3
 """Number of the present schema."""
@@ -66,7 +68,7 @@ class Entry:
     latency_cycles: int
     energy_pj: float
     mapping: str
-    """JSON of its levels: name, loops as ``[dimension, step, axis]``, and what is kept."""
+    """JSON of its levels, each a list of the fields of a `LevelRecord`."""
     layer: str
     network: str
     accelerator: str
@@ -91,9 +93,7 @@ class Entry:
 
     def loops(self) -> Mapping:
         """Return the mapping itself."""
-        return Mapping(tuple(
-            LevelLoops(level, tuple(Loop(*loop) for loop in loops), None if keeps is None else tuple(keeps))
-            for level, loops, keeps in json.loads(self.mapping)))
+        return mapping_from(LevelRecord(*level) for level in json.loads(self.mapping))
 
 
 _LENGTHS = {"id": 64, "run_id": 64, "model": 64, "created": 40, "found": 40, "tilewright_version": 32}
