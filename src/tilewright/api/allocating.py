@@ -17,7 +17,7 @@ from tilewright.api.machine_options import DesignOptions
 from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
-from tilewright.api.studying import study_runner
+from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import texts_of
 from tilewright.base import InputError, digest, write_whole
 from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, Trial, allocate

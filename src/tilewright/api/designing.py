@@ -23,7 +23,7 @@ from tilewright.api.inputs import (
 from tilewright.api.machine_options import DesignOptions
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.spaces import choose_space
-from tilewright.api.studying import study_runner
+from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget, texts_of
 from tilewright.api.warm import LibraryUse, Warmth, warmth
 from tilewright.base import InputError

@@ -17,7 +17,7 @@ from tilewright.api.inputs import (
     several_networks,
 )
 from tilewright.api.machine_options import ExploreOptions, FlexibilityOptions
-from tilewright.api.studying import study_runner
+from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import counts_vector
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, NetworkFlexion, assumed, measure_flexion, tune, with_flexibility

@@ -1,12 +1,9 @@
 """Studies of searches as a user asks for them: mappers side by side, axes, loop orders, the space in two dimensions."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from tilewright.api.flags import takes
 from tilewright.api.inputs import load_mapping, load_target, pick_operator
-from tilewright.api.machine_options import DesignOptions, ExploreOptions, SweepOptions
 from tilewright.api.options import (
     AxesOptions,
     CompareOptions,
@@ -16,9 +13,9 @@ from tilewright.api.options import (
     StudyOptions,
 )
 from tilewright.api.spaces import choose_space
+from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import read_budget
 from tilewright.base import InputError
-from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, flexible_machine, flexible_within
 from tilewright.search import search
 from tilewright.search.studies import (
@@ -33,7 +30,6 @@ from tilewright.search.studies import (
 from tilewright.search.studies import study_axes as axes_of
 from tilewright.search.studies import study_landscape as landscape_of
 from tilewright.search.studies import study_orders as orders_of
-from tilewright.store import kept_in
 
 
 @takes(CompareOptions)
@@ -114,10 +110,3 @@ def study_space(asked: LookOptions) -> MapSpace:
 
 def _terms(asked: StudyOptions) -> Terms:
     return Terms(asked.objective, read_budget(asked.budget), asked.seeds, asked.seed)
-
-
-@contextmanager
-def study_runner(asked: StudyOptions | ExploreOptions | DesignOptions | SweepOptions, study: str) -> Iterator[Runner]:
-    """Give what runs the searches of a study, and keeps them where that is asked for."""
-    with kept_in(asked.out, study) as kept:
-        yield Runner(workers=asked.workers, on=asked.on, keeper=kept, observer=asked.told, stop=asked.stop)

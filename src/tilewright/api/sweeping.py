@@ -18,7 +18,7 @@ from tilewright.api.machine_options import SweepOptions
 from tilewright.api.runs import Run, map_network
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
-from tilewright.api.studying import study_runner
+from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget
 from tilewright.base import InputError
 from tilewright.codesign import (

@@ -2,17 +2,20 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from tilewright.base import InputError
 from tilewright.store.tables import META, SCHEMA
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another one, and a client for a server."""
@@ -20,8 +23,8 @@ _LOCK = 7_245_301_118
 """Number of the PostgreSQL lock under which a schema is lifted."""
 _READABLE = 1
 """Oldest schema whose runs can be read where it cannot be lifted."""
-Insert = sqlite.Insert | postgresql.Insert
-_INSERTS: dict[str, Callable[[sa.Table], Insert]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+Insert: TypeAlias = "sqlite.Insert | postgresql.Insert"
+_DIALECTS = "sqlite", "postgresql"
 
 
 def default_path() -> Path:
@@ -202,10 +205,12 @@ def _schema(connection: Connection) -> int:
 
 def insert_into(connection: Connection, table: sa.Table) -> Insert:
     """Return what inserts into a table, and can be told what to do where such a row is there already."""
-    if connection.dialect.name not in _INSERTS:
+    if connection.dialect.name not in _DIALECTS:
         raise InputError(f"store {connection.engine.url.render_as_string()}",
                          "must be SQLite or PostgreSQL to keep a library or results", connection.dialect.name)
-    return _INSERTS[connection.dialect.name](table)
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # the other one takes long to load
+    made: Insert = dialect.insert(table)
+    return made
 
 
 def shown_url(url: str) -> str:

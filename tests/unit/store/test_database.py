@@ -266,9 +266,10 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
 
 
 def test_the_room_loads_its_libraries_late():
-    program = "import sys, tilewright.store as s; s.RunRecord; print('sqlalchemy' in sys.modules); s.Store; " \
-              "print('sqlalchemy' in sys.modules)"
+    program = "import sys, tilewright.store as s; s.RunRecord; print('sqlalchemy' in sys.modules); " \
+              "s.Store; s.Library; " \
+              "print('sqlalchemy' in sys.modules, 'sqlalchemy.dialects.postgresql' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout.split() == ["False", "True"]
+    assert answer.stdout.split() == ["False", "True", "False"]
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         from tilewright.store import nothing  # noqa: F401
