@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.reproduce import confuciux_tables as tables
 from tilewright.reproduce import digamma_figures as digamma
+from tilewright.reproduce import dnnfuser, flat_models, gamma_table4_6, magma_figures
 from tilewright.reproduce.claims import between, exact, follows, less, ratio
 from tilewright.reproduce.confuciux_contest import stated_ranges
 from tilewright.reproduce.sagar_sigma import sigma_cycles
@@ -140,3 +141,13 @@ def test_table_7_1_has_dma_over_all_and_a_use_changes_its_matrix_twice():
     ((3, 2, 4), 4, 0.99, 1 + 2 + 0)])
 def test_sigma_fills_streams_and_adds_by_folds_of_what_is_not_zero(product, units, sparsity, cycles):
     assert sigma_cycles(product, units, sparsity) == cycles
+
+
+def test_tables_are_read_as_they_are_printed():
+    assert dnnfuser.SECOND["DNNFuser"]["vgg16"] == {20: 1.20, 25: 1.20, 30: 1.16, 35: 1.88, 40: 1.97, 45: 1.97}
+    assert dnnfuser.THIRD["Direct"]["mnasnet"] == {35: 3.34, 45: 3.34, 55: 3.53}  # at 25 none was found
+    assert dnnfuser.THIRD["Transfer"]["mobilenet-v2"][55] == 2.94 and 55 not in dnnfuser.THIRD["Direct"]["mobilenet-v2"]
+    assert flat_models.SPEEDUPS["flat-edge"]["TrXL"] == (1.02, 1.23, 2.06, 2.75, 3.07)
+    assert magma_figures.ANALYSED["Vision"]["resnet50"] == (8.5e4, 7.0e6, 5.2e-1, 3.6e-4)
+    assert gamma_table4_6.FIRST["layer1.0.conv1"] == (1.6e5, 1.0e4)
+    assert TABLE["LSTM"] == (42.27, 73.21, 47.76, 42.93)
