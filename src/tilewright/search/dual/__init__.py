@@ -9,8 +9,8 @@ they are. Any point and any prices give a bound (weak duality), so that what loo
 Such a bound leaves open what the hull of all chains of extents allows and no single chain does. So the space is parted
 where the bound is least, by what rests at a memory (see `problem.Case`), by ranges of lanes or extents, or by lanes
 along a side of an array. What costs too much by the point where a bound was found is left out of the part for good (see
-`kernels.fix`). Static bounds of cycles and energy are floors: as long as only they tell, parts are compared by what is
-bounded without them.
+`ascent.fix`); where few chains are left so, all of them are tried together (see `listing`). Static bounds of cycles and
+energy are floors: as long as only they tell, parts are compared by what is bounded without them.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from tilewright.cost import space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
-from tilewright.search.dual.problem import NEVER, Builder, Case, DualProblem, Marks, Work
+from tilewright.search.dual.problem import BOUND, NEVER, Builder, Case, DualProblem, Marks, Work
 from tilewright.search.dual.ranges import Floats, Integers, Unbound
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
@@ -37,6 +37,10 @@ ATOMS, TURNS = 40, 30
 SHARP, SHARPEST = 512.0, 2.0 ** 19
 """How sharply the largest of several cycles or sums is told from the others in the end, which takes off some 1 in so
 many: of all parts, and of those that cannot be divided, for which there are four times the turns."""
+NEAR, MOST_LISTED, MOST_TRIED, MORE, TRIED_A_TURN = 0.05, 600, 5000, 16, 2000
+"""How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
+and how often chains are tried together; of both so many times more for parts that cannot be divided; and how many tries
+take about as long as a turn."""
 OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
@@ -64,7 +68,7 @@ class _Part(NamedTuple):
     ways: Marks
     sides: Marks
     """``(l, c)`` pairs of ranges by layer, ``(e)`` ways through arrays and ``(w)`` ways to part lanes that are left
-    (see `kernels.fix`): one bit each."""
+    (see `ascent.fix`): one bit each."""
     shares: Floats
     chains: Integers
     """``(g, a)`` and ``(g, a, 5 m)``: the chains that the bound is made of, by their weights (-1: none)."""
@@ -161,8 +165,8 @@ class DualBound(Resumable):
             lane_over=np.zeros(len(p.lane_spans) - 1), chosen=np.zeros(len(p.lane_spans) - 1, dtype=np.int64),
             cells=np.ones((2 * memories, len(p.cells)), dtype=np.uint8),
             ways_left=np.ones(len(p.ends), dtype=np.uint8), sides_left=np.ones(len(p.lane_sides), dtype=np.uint8),
-            f=np.zeros((2 * memories + 1, nodes)),
-            came=np.zeros((2 * memories, nodes), dtype=np.int64), rest=np.zeros((2, nodes)),
+            f=np.zeros((2 * memories + 1, nodes)), came=np.zeros((2 * memories, nodes), dtype=np.int64),
+            rest=np.zeros((2, nodes)), after=np.zeros((2 * memories + 1, nodes)),
             kept=np.zeros(len(p.ends), dtype=np.int64), lengths=np.zeros(len(p.ends)),
             spans=np.zeros((groups, memories, 2), dtype=np.int64), atoms=np.zeros((groups, ATOMS, n)),
             views=np.zeros((groups, ATOMS, seen)), parts=np.zeros((groups, ATOMS)),
@@ -174,18 +178,25 @@ class DualBound(Resumable):
 
     def _ascend(self, problem: DualProblem, part: _Part, cut: float, *, whole: bool = False) -> _Part:
         """Return a part with the highest bound found of it, and what that is made of."""
-        from tilewright.search.dual import kernels  # noqa: PLC0415  (Numba loads late)
+        from tilewright.search.dual import ascent, listing  # noqa: PLC0415  (Numba loads late)
 
         best, work = part.point.copy(), self._work
         work.parts[:], work.paths[:] = part.shares, part.chains
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
-        found, taken = kernels.ascend(problem, work, *self.builder.told(case_of(part)), cut,
-                                      4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
-                                      part.point.copy(), best)
+        pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1))
+        found, taken, above = ascent.ascend(problem, work, *self.builder.told(case_of(part)), cut,
+                                            4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
+                                            part.point.copy(), best, cut - NEAR, pool)
         self.turns += taken
-        return part._replace(bound=found, bare=found, point=best, cells=np.packbits(work.cells, 1),
-                             ways=np.packbits(work.ways_left), sides=np.packbits(work.sides_left),
-                             shares=work.parts.copy(), chains=work.paths.astype(np.int32))
+        least = -inf
+        if above > -inf:
+            least, tried = pool.tried(self.problem, above, cut, MOST_TRIED * (MORE if whole else 1))
+            self.turns += tried // TRIED_A_TURN
+            found = max(found, least if least >= cut else least - BOUND)
+        return part._replace(bound=found, bare=found, whole=least > -inf, point=best,
+                             cells=np.packbits(work.cells, 1), ways=np.packbits(work.ways_left),
+                             sides=np.packbits(work.sides_left), shares=work.parts.copy(),
+                             chains=work.paths.astype(np.int32))
 
     def _left(self, part: _Part) -> tuple[Marks, Marks, Marks]:
         """Return which cells by layer, ways through arrays, and ways to part lanes are left in a part."""
@@ -194,13 +205,17 @@ class DualBound(Resumable):
                 np.unpackbits(part.sides, 0, len(p.lane_sides)))
 
     def _look(self, parts: Sequence[_Part], cut: float, *, whole: bool = False) -> list[_Part]:
-        """Return parts with bounds of their own; they have that of what they are parts of."""
+        """Return parts with bounds of their own; they have that of what they are parts of.
+
+        Those of which all chains that are left were tried together cannot be divided, if nothing is open.
+        """
         found = []
         for each in parts:
             made = own = self._ascend(self.problem, each, cut, whole=whole)
             if made.bound <= self._floor:
                 own = self._ascend(self._bare, each, cut, whole=whole)
             found.append(own._replace(bound=max(each.bound, made.bound, own.bound), bare=max(each.bare, own.bare),
+                                      whole=own.whole and not self.builder.parted(case_of(own)),
                                       point=own.point if own.bare > each.bare else each.point))
         return found
 
@@ -320,4 +335,9 @@ def compile_once() -> None:
     """Compile the ascent (or load it) on a tiny layer, so that no search loses its time to that."""
     one = AccessEnergy(1.0, 1.0, 1.0, 1.0)
     machine = Accelerator("one", (Memory("M", ("inputs", "weights", "outputs"), one),))
-    DualBound(MapSpace(matmul("one", m=2, n=2, k=2), machine), Objective.parse("edp")).work(1, 2.0)
+    space, goal, score = MapSpace(matmul("one", m=2, n=2, k=2), machine), Objective.parse("edp"), 1e300
+    for _ in range(2):
+        # Near to the bound the chains that are left are tried together.
+        dual = DualBound(space, goal)
+        dual.work(1, score)
+        score = dual.bound * (1 + NEAR / 2)

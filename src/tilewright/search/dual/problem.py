@@ -15,8 +15,8 @@ from tilewright.search.objective import Objective
 
 MOST_CASES = 3000
 """Cases of what rests at memories at most."""
-NEVER = -1e3
-"""The logarithm of a weight of 0."""
+NEVER, BOUND = -1e3, 1e-9
+"""The logarithm of a weight of 0, and what rounding may have added to a bound's logarithm."""
 Marks = NDArray[np.uint8]
 Rest = tuple[int, bool, int]
 """Which class of dimensions runs innermost at a memory (-1: no loop is there), whether others loop there too, and
@@ -90,7 +90,9 @@ class Work(NamedTuple):
     f: Floats
     came: Integers
     rest: Floats
-    """``(2 m + 1, .)`` least costs of nodes, ``(2 m, .)`` where from, and ``(2, .)`` what is left to compute."""
+    after: Floats
+    """``(2 m + 1, .)`` least costs of nodes, ``(2 m, .)`` where from, ``(2, .)`` what is left to compute, and
+    ``(2 m + 1, .)`` that of all nodes."""
     kept: Integers
     lengths: Floats
     spans: Integers
