@@ -45,6 +45,8 @@ OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
 """What counts as gained of what is left to the best score, at least."""
+MOST_BINS = 256
+"""How many lanes of several dimensions along a side are told apart, at most."""
 LANE, LANES, FULL, CLOSE = 2, 10, 0.1, 1e-4
 """How many layers of extents a memory has; how much more a difference in lanes counts than one in extents where a part
 is halved; how near to its limit a side of an array is full, and to the static bounds a bound counts as these (in
@@ -167,8 +169,11 @@ class DualBound(Resumable):
             ways_left=np.ones(len(p.ends), dtype=np.uint8), sides_left=np.ones(len(p.lane_sides), dtype=np.uint8),
             f=np.zeros((2 * memories + 1, nodes)), came=np.zeros((2 * memories, nodes), dtype=np.int64),
             rest=np.zeros((2, nodes)), after=np.zeros((2 * memories + 1, nodes)),
-            kept=np.zeros(len(p.ends), dtype=np.int64), lengths=np.zeros(len(p.ends)),
-            spans=np.zeros((groups, memories, 2), dtype=np.int64), atoms=np.zeros((groups, ATOMS, n)),
+            kept=np.zeros(len(p.ends), dtype=np.int64), lengths=np.zeros(len(p.ends)), through=np.zeros(len(p.ends)),
+            spans=np.zeros((groups, memories, 2), dtype=np.int64), loads=np.zeros((3, len(p.load_rows))),
+            order=np.zeros(len(p.load_rows), dtype=np.int64), fronts=np.ones((groups, 1 + MOST_BINS, 2)),
+            counts=np.zeros(groups, dtype=np.int64), turn=np.zeros(groups, dtype=np.int64),
+            spent=np.zeros((2, groups)), bins=np.zeros((1 + MOST_BINS, 2)), atoms=np.zeros((groups, ATOMS, n)),
             views=np.zeros((groups, ATOMS, seen)), parts=np.zeros((groups, ATOMS)),
             paths=np.zeros((groups, ATOMS, 5 * memories), dtype=np.int64),
             path=np.zeros(5 * memories, dtype=np.int64), slopes=np.zeros(ATOMS), moved=np.zeros((groups, ATOMS)),

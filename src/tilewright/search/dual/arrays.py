@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
+from math import exp
 
 import numpy as np
 
@@ -106,6 +108,12 @@ class ArrayWays:
             limits.append(float(most * max(1, x) * max(1, y)))
         return limits, known
 
+    @cached_property
+    def limit_starts(self) -> Integers:
+        """Where limits of the array inside each memory begin, and all end."""
+        known = self.sides[1]
+        many = [0 if array is None else len(known.get(array.fanout, [])) for array in self.inside]
+        return np.cumsum([0, *many])
 
     def axes_of(self, t: int) -> list[Axis]:
         """Return the axes of a tensor."""
@@ -147,6 +155,25 @@ class ArrayWays:
         self.rows[key] = len(self.lane_ways)
         self.lane_ways.append(ways)
         return self.rows[key]
+
+    def fits(self, row: int, other: int, first: int) -> list[tuple[int, int]]:
+        """Return lanes along the sides of an array that two rows take together, those that no others are below.
+
+        They are in order of the first side, that of limit ``first``.
+        """
+        least: dict[int, int] = {}
+        for ways in product(self.lane_ways[row], self.lane_ways[other]):
+            lanes = [1, 1]
+            for way in ways:
+                for limit, many in (way[:2], way[2:]):
+                    if limit >= 0:
+                        lanes[int(limit) - first] *= round(exp(many))
+            least[lanes[0]] = min(least.get(lanes[0], lanes[1]), lanes[1])
+        found: list[tuple[int, int]] = []
+        for pair in sorted(least.items()):
+            if not found or pair[1] < found[-1][1]:
+                found.append(pair)
+        return found
 
     def left(self, d: int) -> Integers:
         """Return what the first of two arrays may leave of a dimension: how many steps, were there no second."""

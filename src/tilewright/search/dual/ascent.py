@@ -25,9 +25,10 @@ from tilewright.search.dual.kernels import (
     ways_into,
 )
 from tilewright.search.dual.listing import chains_of
+from tilewright.search.dual.packing import pack
 from tilewright.search.dual.problem import BOUND, NEVER
 
-_named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("problem", "kernels", "listing")])
+_named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("problem", "kernels", "listing", "packing")])
 FIRST_SHARPNESS = 32.0
 """How sharply the largest of several is told from the others at first."""
 SHIFTS, ENOUGH, RIDGE = 12, 0.1, 1e-6
@@ -352,11 +353,11 @@ def fix(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Compile
     their groups on top of it, wherever ``x`` is. So what only chains use that cost too much may go, here and in all
     that this part of the space is divided into. Where the bound is not below ``near``, the chains that are left are
     listed, if there is room for all: their places in the pool, and what the least costs, by group. Return the bound,
-    negative infinity where they are not.
+    negative infinity where they are not, and by how much it is higher as lanes have to fit together.
     """
     bound, _ = look(p, w, index, moves, sharpness, x)
     if bound >= cut:
-        return -np.inf
+        return -np.inf, 0.0
     w.lane_over[:] = np.inf
     first, last = 0, 0 if bound >= near else -1
     for g in range(len(p.dims)):
@@ -371,7 +372,8 @@ def fix(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Compile
             # Where a row has no way left, nothing is taken off but infinity.
             if w.sides_left[j] != 0 and w.lane_over[i] + (w.side_cost[j] - w.lane_cost[i]) >= 0.0:
                 w.sides_left[j] = 0
-    return bound if last >= 0 else -np.inf
+    rise = pack(p, w, cut - bound)
+    return bound if last >= 0 else -np.inf, rise
 
 
 @entry
@@ -405,5 +407,6 @@ def ascend(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, cut: Comp
         known = True
     bound = -np.inf
     if found < cut:
-        bound = fix(p, w, index, moves, cut, near, sharp, best, pool)
+        bound, rise = fix(p, w, index, moves, cut, near, sharp, best, pool)
+        found += rise
     return found, taken, bound

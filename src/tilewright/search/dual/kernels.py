@@ -298,7 +298,8 @@ def remove(p: Compiled, w: Compiled, g: Compiled, moves: Compiled, most: Compile
                 e = w.kept[at]
                 rest = w.lengths[at] + here[p.ends[e, 1]]
                 there[p.ends[e, 0]] = min(there[p.ends[e, 0]], rest)
-                over = w.f[2 * m + 1, p.ends[e, 0]] + rest - most
+                w.through[at] = w.f[2 * m + 1, p.ends[e, 0]] + rest
+                over = w.through[at] - most
                 if over >= 0.0:
                     w.ways_left[e] = 0
                 for k in range(2, 4):

@@ -67,6 +67,17 @@ class DualProblem(NamedTuple):
     lane_sides: Integers
     lane_logs: Floats
     """``(v + 1)`` the ways (w) to part some lanes between sides; ``(w, 2)`` limits, and the logarithms of lanes."""
+    loads: Integers
+    load_rows: Integers
+    load_starts: Integers
+    fits: Floats
+    fit_starts: Integers
+    limit_starts: Integers
+    many: Floats
+    """``(e)`` which loads (o) of an array ways are, two rows of lanes together, ``(o, 2)`` these rows, ``(g, m + 1)``
+    where loads of a group inside a memory begin; ``(x, 2)`` lanes along both sides of each load, the fewest, and
+    ``(o + 1)`` where these begin; ``(m + 1)`` where limits of the array inside a memory begin, and ``(s + 1)`` how many
+    lanes they let be."""
 
 
 class Work(NamedTuple):
@@ -95,8 +106,20 @@ class Work(NamedTuple):
     ``(2 m + 1, .)`` that of all nodes."""
     kept: Integers
     lengths: Floats
+    through: Floats
     spans: Integers
-    """Ways through arrays that are left, what they cost, and ``(g, m, 2)`` which are those inside a memory."""
+    """Ways through arrays that are left, what they cost, and chains that go them at least; and ``(g, m, 2)`` which are
+    those inside a memory."""
+    loads: Floats
+    order: Integers
+    fronts: Floats
+    counts: Integers
+    turn: Integers
+    spent: Floats
+    bins: Floats
+    """``(3, o)`` by how much the least chains of a load exceed those of their group, what limits take for its lanes,
+    and what other groups exceed theirs by, and the order of the first; lanes along sides ``(g, ., 2)`` of the loads of
+    the groups before one, how many, what is next, and sums ``(2, g)`` of the first two; and room for such lanes."""
     atoms: Floats
     views: Floats
     parts: Floats
@@ -221,7 +244,26 @@ class Builder:
             np.vstack([np.zeros((0, 1 + len(self.feeding))), *edges]),
             np.vstack([np.zeros((0, 6), dtype=np.int64), *ends]), starts, np.cumsum([0, *map(len, ways)]),
             np.array([(a, c) for a, _, c, _ in flat], dtype=np.int64).reshape(-1, 2),
-            np.array([(b, d) for _, b, _, d in flat], dtype=np.float64).reshape(-1, 2))
+            np.array([(b, d) for _, b, _, d in flat], dtype=np.float64).reshape(-1, 2), *self._loads(ends, starts),
+            self.spread.limit_starts, np.array([*limits, 1.0]))
+
+    def _loads(self, ends: Sequence[Integers], starts: Integers) -> tuple[Integers, Integers, Integers, Floats,
+                                                                         Integers]:
+        """Return what `DualProblem` tells of loads, up to where their lanes begin."""
+        numbers, rows = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2), dtype=np.int64)]
+        begin, at, fits, own = np.zeros((len(starts), self.memories + 1), dtype=np.int64), 0, [], iter(ends)
+        for g, m in np.ndindex(starts.shape[:2]):
+            begin[g, m] = at
+            if starts[g, m, 0] < starts[g, m, 1]:
+                found, inverse = np.unique(next(own)[:, 2:4], axis=0, return_inverse=True)
+                numbers.append(at + inverse.ravel())
+                rows.append(found)
+                first = self.first_side + int(self.spread.limit_starts[m])
+                fits += [self.spread.fits(one, other, first) for one, other in found.tolist()]
+                at += len(found)
+            begin[g, m + 1] = at
+        return (np.concatenate(numbers), np.vstack(rows), begin, np.array([pair for each in fits for pair in each],
+                dtype=np.float64).reshape(-1, 2), np.cumsum([0, *map(len, fits)]))
 
     @property
     def pace(self) -> float:
