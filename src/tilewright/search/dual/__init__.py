@@ -1,16 +1,18 @@
-"""Dual bounds: what no mapping of a space scores below, energy, latency and room at once, with imperfect tiling.
+"""Dual bounds: what no mapping of a space scores below, energy, latency and room at once.
 
 The logarithms of energy (a sum), of latency (a largest of sums) and of what memories hold (sums) are convex in
 logarithms that each dimension adds to: of the pieces that its loops cut it into, of its extents, its lanes, its steps.
 Where they are put to the tangent at any point, and limits are given prices, the least score falls apart into one
 shortest path for each dimension (or pair along which a window slides) over ranges of extents, pieces rounded up as
-they are. Any point and any prices give a bound (weak duality), so that what looks for the highest needs no trust.
+they are, or over divisors where tiles divide. Any point and any prices give a bound (weak duality), so that what looks
+for the highest needs no trust.
 
 Such a bound leaves open what the hull of all chains of extents allows and no single chain does. So the space is parted
-where the bound is least, by what rests at a memory (see `problem.Case`), by ranges of lanes or extents, or by lanes
-along a side of an array. What costs too much by the point where a bound was found is left out of the part for good (see
-`ascent.fix`); where few chains are left so, all of them are tried together (see `listing`). Static bounds of cycles and
-energy are floors: as long as only they tell, parts are compared by what is bounded without them.
+where the bound is least, by what rests at a memory (see `problem.Case`), by whether a side of an array is as full as
+whole lanes can make it, by ranges of lanes or extents, or by lanes along a side. What costs too much by the point where
+a bound was found is left out of the part for good (see `ascent.fix`); where few chains are left so, all of them are
+tried together (see `listing`). Static bounds of cycles and energy are floors: as long as only they tell, parts are
+compared by what is bounded without them.
 """
 
 from collections.abc import Sequence
@@ -71,6 +73,9 @@ class _Part(NamedTuple):
     sides: Marks
     """``(l, c)`` pairs of ranges by layer, ``(e)`` ways through arrays and ``(w)`` ways to part lanes that are left
     (see `ascent.fix`): one bit each."""
+    most: Integers
+    full: Marks
+    """``(s)``: by limit of an array the most lanes, and whether there are exactly as many."""
     shares: Floats
     chains: Integers
     """``(g, a)`` and ``(g, a, 5 m)``: the chains that the bound is made of, by their weights (-1: none)."""
@@ -95,8 +100,9 @@ class DualBound(Resumable):
         p, memories = self.problem, self.builder.memories
         cells, ways, sides = (np.packbits(np.ones(shape, dtype=np.uint8), -1)
                               for shape in ((2 * memories, len(p.cells)), len(p.ends), len(p.lane_sides)))
+        most = np.array([values[-1] for values in self._products], dtype=np.int64)
         self.parts = [_Part(-inf, -inf, False, np.zeros(self.builder.first_side + len(p.sides)),
-                            np.full((memories - 1, 3), OPEN), cells, ways, sides,
+                            np.full((memories - 1, 3), OPEN), cells, ways, sides, most, np.zeros(len(most), np.uint8),
                             np.full((len(p.dims), ATOMS), -1.0),
                             np.zeros((len(p.dims), ATOMS, 5 * memories), dtype=np.int32))]
 
@@ -188,6 +194,7 @@ class DualBound(Resumable):
         best, work = part.point.copy(), self._work
         work.parts[:], work.paths[:] = part.shares, part.chains
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
+        problem = problem._replace(limits=np.log(part.most))
         pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1))
         found, taken, above = ascent.ascend(problem, work, *self.builder.told(case_of(part)), cut,
                                             4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
@@ -195,7 +202,8 @@ class DualBound(Resumable):
         self.turns += taken
         least = -inf
         if above > -inf:
-            least, tried = pool.tried(self.problem, above, cut, MOST_TRIED * (MORE if whole else 1))
+            floored = problem._replace(floors=self.problem.floors)
+            least, tried = pool.tried(floored, above, cut, MOST_TRIED * (MORE if whole else 1))
             self.turns += tried // TRIED_A_TURN
             found = max(found, least if least >= cut else least - BOUND)
         return part._replace(bound=found, bare=found, whole=least > -inf, point=best,
@@ -229,36 +237,80 @@ class DualBound(Resumable):
         del self.parts[at]
         self.parts += [each for each in parts if each.bound < cut]
 
-    def _told(self, part: _Part, cut: float) -> list[_Part]:
+    def _cases(self, part: _Part) -> list[_Part]:
         """Return what a part falls into by what rests at a memory where that is open, if it is anywhere."""
-        cases = self.builder.parted(case_of(part))
-        return self._look([part._replace(case=np.array([(OPEN,) * 3 if rest is None else rest for rest in case]))
-                           for case in cases], cut)
+        return [part._replace(case=np.array([(OPEN,) * 3 if rest is None else rest for rest in case]))
+                for case in self.builder.parted(case_of(part))]
 
     def _divide(self, at: int, cut: float) -> None:
-        """Divide a part by what rests at a memory where that is open, or halve it, whichever promises less work.
+        """Divide a part in the way that promises least work.
 
-        It is halved at the extents, or lanes, in which the chains differ most that make up its bound. Where they differ
-        in none and nothing is open, it is halved at lanes along one side of an array that is full: what chains of
-        several ways to part lanes have together may fill both sides as no one way does. At last chains count that
-        nothing of the bound is made of, but which cost less where it was found, and sides that are not full.
+        By what rests at a memory where that is open; by whether a side of an array is full; or in halves, at the
+        extents, or lanes, in which the chains differ most that make up its bound. Where they differ in none and nothing
+        else is left, it is halved at lanes along one side of an array that is full: what chains of several ways to part
+        lanes have together may fill both sides as no one way does. At last chains count that nothing of the bound is
+        made of, but which cost less where it was found, and sides that are not full.
         """
-        part = self.parts[at]
-        told = self._told(part, cut)
-        if told and growth(told, part.bare, cut) == 0.0:
-            self._replace(at, told, cut)
-            return
-        extents, sides = self._widest(part)
-        found = sides if extents is None and not told else extents
-        if found is None and not told:
-            found = next(filter(None, self._widest(part, every=True)), None)
-        halves = [] if found is None else self._look(self._halves(part, *found), cut)
-        if halves and (not told or growth(halves, part.bare, cut) < growth(told, part.bare, cut)):
-            self._replace(at, halves, cut)
-        elif told:
-            self._replace(at, told, cut)
+        part, least, chosen = self.parts[at], inf, list[_Part]()
+        cases, topped = self._cases(part), self._topped(part)
+        for parts in (cases, topped, self._halved(part, alone=not cases and not topped)):
+            found = self._look(parts, cut)
+            grows = growth(found, part.bare, cut) if parts else inf
+            if grows < least:
+                least, chosen = grows, found
+            if grows == 0.0:
+                break
+        if chosen:
+            self._replace(at, chosen, cut)
         else:
             self._replace(at, [each._replace(whole=True) for each in self._look([part], cut, whole=True)], cut)
+
+    @cached_property
+    def _lanes(self) -> Integers:
+        """``(w, 2)`` lanes of the ways to part them between sides."""
+        return np.rint(np.exp(self.problem.lane_logs)).astype(np.int64)
+
+    @cached_property
+    def _products(self) -> list[Integers]:
+        """``(s, .)``: how many lanes dimensions may have together by limit of an array, ascending."""
+        p, found, rows = self.problem, [], self.builder.spread.rows
+        for s, limit in zip(p.sides.tolist(), np.rint(np.exp(p.limits)).astype(int).tolist(), strict=True):
+            reached = np.arange(limit + 1) == 1
+            for d in range(len(self.builder.sizes)):
+                own = [np.arange(*p.lane_spans[row:row + 2]) for (_, other, _), row in rows.items() if other == d]
+                at = np.concatenate(own) if own else np.zeros(0, dtype=np.int64)
+                before = np.flatnonzero(reached)
+                for lanes in np.unique(self._lanes[at][p.lane_sides[at] == s]).tolist():
+                    reached[before[before * lanes <= limit] * lanes] = True
+            found.append(np.flatnonzero(reached))
+        return found
+
+    def _topped(self, part: _Part) -> list[_Part]:
+        """Return a part where a side has as many lanes as it may, and one where it has fewer; none if all is told.
+
+        Lanes of all dimensions along a side are whole numbers, and so is their product, which each of them divides. A
+        side is told apart where the bound was found at more lanes than the next fewer.
+        """
+        p = self.problem
+        for s in range(len(p.sides)):
+            values = self._products[s]
+            k = int(np.searchsorted(values, part.most[s]))
+            if part.full[s] or k == 0 or part.point[p.sides[s]] <= log(values[k - 1]) + 1e-6:
+                continue
+            _, _, sides = self._left(part)
+            fewer, full = part.most.copy(), part.full.copy()
+            fewer[s], full[s] = values[k - 1], 1
+            sides[((p.lane_sides == p.sides[s]) & (part.most[s] % self._lanes != 0)).any(axis=1)] = 0
+            return [part._replace(full=full, sides=np.packbits(sides)), part._replace(most=fewer)]
+        return []
+
+    def _halved(self, part: _Part, *, alone: bool) -> list[_Part]:
+        """Return halves of a part where it can be halved; ``alone`` if it can be divided in no other way."""
+        extents, sides = self._widest(part)
+        found = sides if extents is None and alone else extents
+        if found is None and alone:
+            found = next(filter(None, self._widest(part, every=True)), None)
+        return [] if found is None else self._halves(part, *found)
 
     def _halves(self, part: _Part, g: int, layer: int, side: int, last: int) -> list[_Part]:
         """Return a part without what is above ``last``, and without what is not."""
@@ -291,7 +343,7 @@ class DualBound(Resumable):
         p, memories = self.problem, self.builder.memories
         layers, found = LANE * memories, list[tuple[int, int, int, int] | None]([None, None])
         shares = (part.shares >= 0.0).astype(np.float64) if every else part.shares
-        least = [1e-6, 1e-6 if every or (part.point[p.sides] > p.limits - FULL).any() else inf]
+        least = [1e-6, 1e-6 if every or (part.point[p.sides] > np.log(part.most) - FULL).any() else inf]
         for g in range(len(p.dims)):
             some = shares[g] > 1e-3
             share, chains = shares[g, some] / shares[g, some].sum(), part.chains[g, some]

@@ -64,6 +64,11 @@ class ArrayWays:
     """By row, the ways to part some lanes between sides; first that of no dimension."""
     rows: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
+    @property
+    def divide(self) -> bool:
+        """Whether tiles and lanes divide."""
+        return self.tables.space.tiling == "perfect"
+
     @cached_property
     def inside(self) -> list[Array | None]:
         """The array inside each memory."""
@@ -150,7 +155,7 @@ class ArrayWays:
             (x, wide), (y, high) = own
             for one in dict.fromkeys(-(-lanes // other) for other in range(lanes, 0, -1)):
                 other = -(-lanes // one)
-                if one <= wide and other <= high:
+                if one <= wide and other <= high and (one * other == lanes or not self.divide):
                     ways.append((x, float(np.log(one)), y, float(np.log(other))))
         self.rows[key] = len(self.lane_ways)
         self.lane_ways.append(ways)
@@ -179,18 +184,20 @@ class ArrayWays:
         """Return what the first of two arrays may leave of a dimension: how many steps, were there no second."""
         if len(self.arrays) < 2:
             return np.array([self.sizes[d]])
-        return np.unique(-(-self.sizes[d] // np.arange(1, self.most_lanes(d, self.arrays[0]) + 1)))
+        left = np.unique(-(-self.sizes[d] // np.arange(1, self.most_lanes(d, self.arrays[0]) + 1)))
+        return left[self.sizes[d] % left == 0] if self.divide else left
 
     def ways(self, d: int, array: Array) -> Ways:
         """Return the ways of a dimension through an array; of lanes that leave as many steps, those of the fewest."""
-        own, size, lanes = self.ranges[d], self.sizes[d], Ranges.of(self.sizes[d])
+        own, size, lanes = self.ranges[d], self.sizes[d], Ranges.of(self.sizes[d], divide=self.divide)
         last = array.inside == len(self.inside) - 1
         low, high = (np.array([1]), np.array([1])) if last else (own.low, own.high)
         most = np.minimum(self.most_lanes(d, array), -(-own.high[:, None] // low))
         most = np.where(own.high[:, None] < low, 0, most)
         first = np.maximum(np.maximum(1, -(-own.low[:, None] // high))[..., None], lanes.low)
         until = np.minimum(most[..., None], lanes.high)
-        outer, inner, k = np.nonzero(first <= until)
+        fits = (own.low[:, None] % low == 0)[..., None] if self.divide else True
+        outer, inner, k = np.nonzero((first <= until) & fits)
         first, until = first[outer, inner, k], until[outer, inner, k]
         different, place = np.unique(first, return_inverse=True)
         row = np.array([self.row(d, array, int(many)) for many in different], dtype=np.int64)[place]

@@ -153,7 +153,7 @@ class Builder:
                 2 * len(self.a.classes) + 1) ** (len(self.tables.memories) - 1) > MOST_CASES:
             raise Unbound
         self.sizes = [int(size) for size in self.a.sizes]
-        self.ranges = [Ranges.of(size) for size in self.sizes]
+        self.ranges = [Ranges.of(size, divide=space.tiling == "perfect") for size in self.sizes]
         self.tensors, self.memories = len(space.operator.tensors), len(self.tables.memories)
         self.outputs = [t for t, tensor in enumerate(space.operator.tensors) if tensor.is_output]
         self.windows = [(t, int(p)) for t in np.flatnonzero(self.a.slides).tolist()

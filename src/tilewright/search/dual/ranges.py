@@ -1,6 +1,7 @@
 """Ranges of extents that fall into as many pieces, and by how much pieces exceed a length."""
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,16 @@ class Ranges:
     pieces: Integers
 
     @classmethod
-    def of(cls, size: int) -> "Ranges":
-        """Return those of a dimension of ``size`` values; of a large one some are merged, and fall into the fewest."""
+    def of(cls, size: int, *, divide: bool = False) -> "Ranges":
+        """Return those of a dimension of ``size`` values; of a large one some are merged, and fall into the fewest.
+
+        Where tiles ``divide``, each is one divisor.
+        """
+        if divide:
+            few = np.arange(1, isqrt(size) + 1)
+            few = few[size % few == 0]
+            found = np.unique(np.concatenate([few, size // few]))
+            return cls(found, found, size // found)
         if size > MOST_RANGES ** 2 // 4:
             edges = np.unique(np.geomspace(1, size + 1, MOST_RANGES).astype(np.int64))
             low = edges[:-1]
