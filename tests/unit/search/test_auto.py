@@ -170,7 +170,8 @@ def test_generations_are_small_where_budgets_are(budget, first, then, climb):
         mapper.tell(batch, np.arange(size, dtype=np.float64))
 
 
-@pytest.mark.parametrize("tiling, program", [("perfect", "compile_descent"), ("imperfect", "compile_once")])
+@pytest.mark.parametrize("tiling, program", [("perfect", "compile_descent"), ("perfect", "compile_once"),
+                                             ("imperfect", "compile_once")])
 def test_programs_of_proofs_are_loaded_before_time_counts(tiling, program, monkeypatch):
     loaded = []
     monkeypatch.setattr(auto, program, lambda: loaded.append(program))
@@ -194,6 +195,22 @@ def test_the_best_is_proved_where_tiling_is_perfect():
     assert found.proven == pytest.approx(found.score, rel=1e-9)
     assert prove(watch=Watch(threads=1)).score == found.score
     assert search(PROVABLE.operator, EYERISS, space=PROVABLE, budget=10_000, options={"prove": 0}).proven is None
+
+
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
+def test_a_search_ends_where_its_dual_bound_reaches_what_another_space_found(tiling):
+    """Half of the least score closes the space: nothing is bred there, and no branch and bound begins."""
+    space = MapSpace(PROVABLE.operator, EYERISS, tiling)
+    rival = 0.5 * search(space.operator, EYERISS, space=space, budget=20_000, options={"prove": 0}).score
+    mapper = AutoMapper(Task(space, np.random.default_rng(0), objective=Objective.parse("edp"), rival=lambda: rival,
+                             options={"enumerate": False, "prove": 3000}))
+    for _ in range(20):
+        batch = mapper.ask(1000)
+        if not len(batch):
+            break
+        mapper.tell(batch, scores(space, "edp", batch))
+    assert len(batch) == 0 and mapper.bound >= rival
+    assert not mapper.covers_space and mapper.proof is None and mapper.bred < 3000
 
 
 def test_the_best_within_a_limit_is_proved():

@@ -38,6 +38,9 @@ NODES_PER_SAMPLE = 120
 TURNS, TURNS_PER_SAMPLE, FREE_TURNS, MOST_TURNS = 250, 0.5, 1000, 40_000
 """Turns at a time of raising the bound; for every mapping bred, about half of the time; before anything is bred where
 another space has done better (then one mapping for each), as most such are closed by then; and at most."""
+NODES_PER_TURN = 150
+"""Partial mappings that branch and bound looks at for each turn of raising the bound beside it, which takes a third as
+long; there is a turn for each mapping that it proposes, too."""
 SOONER = 4
 """Where time alone is limited, a dual bound is raised after a part of the mappings that `AutoOptions.prove` tells."""
 
@@ -55,8 +58,8 @@ class AutoOptions(BreedingOptions):
                             "where that does not raise its bound."] = 200
     enumerate: Annotated[bool, "Whether spaces that the budget covers are enumerated."] = True
     prove: Annotated[Natural, "Mappings bred before something is proved beside the breeding: where tiling is perfect "
-                              "by branch and bound, else by a dual bound (after a quarter as many where time alone is "
-                              "limited); 0 for never."] = 20_000
+                              "by branch and bound beside a dual bound, else by a dual bound (after a quarter as many "
+                              "where time alone is limited); 0 for never."] = 20_000
 
 
 @MAPPERS.register("auto", AutoOptions)
@@ -66,8 +69,8 @@ class AutoMapper(Resumable):
     Of a few children the first is scored whose bound lets it survive. Where bounds rule all of them out, that of the
     least bound is scored all the same: a third to six tenths of those scored, on layers tried. Spaces that the budget
     covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on beside the breeding
-    until the best is proved to be the optimum; else a dual bound is raised beside it (`search.dual`). The same seed
-    gives the same result on any number of threads.
+    until the best is proved to be the optimum; a dual bound is raised beside both (`search.dual`). The same seed gives
+    the same result on any number of threads.
     """
 
     takes_start = True
@@ -89,7 +92,9 @@ class AutoMapper(Resumable):
         if self.walk is None:
             _ = self._tables  # before time counts
             if self.options.prove and (task.seconds or (task.samples or np.inf) > self.options.prove):
-                (compile_descent if task.space.tiling == "perfect" else compile_once)()
+                compile_once()
+                if task.space.tiling == "perfect":
+                    compile_descent()
         self.bred, self.best = 0, np.inf
         self.best_mapping = task.space.empty(0)
         self.proof: ExactMapper | None = None
@@ -115,8 +120,8 @@ class AutoMapper(Resumable):
     @property
     def bound(self) -> float | None:
         """What no mapping of the space scores below; None while nothing is proved."""
-        known = self.proof or self.dual
-        return None if known is None else known.bound
+        known = [proof.bound for proof in (self.proof, self.dual) if proof is not None and proof.bound is not None]
+        return max(known, default=None)
 
     @property
     def between(self) -> int:
@@ -126,7 +131,8 @@ class AutoMapper(Resumable):
     @property
     def stuck(self) -> bool:
         """Whether nothing raises `bound` any more."""
-        return self.dual is not None and (self.dual.turns >= MOST_TURNS or self.dual.ended(np.inf))
+        dual = self.dual
+        return self.proof is None and dual is not None and (dual.turns >= MOST_TURNS or dual.ended(np.inf))
 
     @cached_property
     def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
@@ -144,22 +150,39 @@ class AutoMapper(Resumable):
 
     @cached_property
     def _dual(self) -> DualBound | None:
-        """The dual bound before any work; None where branch and bound proves more, or it bounds nothing."""
+        """The dual bound before any work; None where it bounds nothing."""
         task = self.task
-        if task.space.tiling == "perfect" or not (self.options.prove and task.bounded and task.objective):
+        if not (self.options.prove and task.bounded and task.objective):
             return None
         try:
             return DualBound(task.space, task.objective)
         except Unbound:
             return None
 
+    def _due(self, rival: float) -> int:
+        """Return how many turns of the dual bound are due in all: it goes on beside branch and bound, or breeding."""
+        perfect, beaten, turns = self.task.space.tiling == "perfect", rival < self.best, self._turns
+        if not beaten and self.bred < self.options.prove // (1 if self.task.samples or perfect else SOONER):
+            return 0
+        if perfect and beaten and turns < FREE_TURNS:
+            return FREE_TURNS
+        if perfect and self._proof is not None:
+            due, proof = FREE_TURNS if beaten else 0, self.proof
+            return 0 if proof is None else due + proof.looked // NODES_PER_TURN + proof.given - proof.options.start
+        return turns + TURNS if beaten else int(TURNS_PER_SAMPLE * self.bred)
+
+    @property
+    def _turns(self) -> int:
+        return 0 if self.dual is None else self.dual.turns
+
     def _raise_bound(self) -> None:
         """Raise the dual bound where that is behind, or another space has done better."""
-        rival, first = self.task.rival(), self.options.prove // (1 if self.task.samples else SOONER)
-        if (self.bred < first and rival >= self.best) or self._dual is None:
+        rival = self.task.rival()
+        due, score = self._due(rival), min(self.best, rival)
+        if not due or self._dual is None:
             return
-        self.dual, score = self._dual, min(self.best, rival)
-        due = TURNS if rival < self.best else min(TURNS, int(TURNS_PER_SAMPLE * self.bred) - self.dual.turns)
+        self.dual = self._dual
+        due = min(TURNS, due - self.dual.turns)
         if due > 0 and score < ILLEGAL and self.dual.turns < MOST_TURNS:
             self.dual.work(due, score)
 
@@ -168,19 +191,23 @@ class AutoMapper(Resumable):
         if self.walk is not None:
             return self.walk.ask(most)
         self._raise_bound()
-        self.turn = self._next()
+        if self.dual is not None and self.dual.bound >= min(self.best, self.task.rival()):
+            self.covers_space = self.best <= self.task.rival()
+            return self.task.space.empty(0)
         self.looks = self._looks
+        self.turn = self.gamma if self.looks else self._next()
         batch = self.turn.ask(1 if self.looks else min(most, self._most_drawn()))
         self.covers_space = self.turn.covers_space
         return batch
 
     @property
     def _looks(self) -> bool:
-        """Whether nothing is bred here yet, as another space has done better and the dual bound may close this one."""
-        dual, rival = self.dual, self.task.rival()
-        if dual is None or self.turn is not self.gamma or rival >= self.best:
+        """Whether nothing is bred or proved here yet, as another space is better and the dual bound may close this."""
+        dual = self.dual
+        if dual is None or self.task.rival() >= self.best:
             return False
-        return dual.bound >= rival or (not self.stuck and dual.turns < FREE_TURNS + self.bred)
+        most = FREE_TURNS if self.task.space.tiling == "perfect" else FREE_TURNS + self.bred
+        return dual.turns < min(most, MOST_TURNS) and not dual.ended(np.inf)
 
     def _most_drawn(self) -> int:
         """Return how many mappings may be proposed now: few of a first generation where time is short."""
