@@ -172,6 +172,26 @@ def test_lanes_of_all_dimensions_fit_the_sides_of_an_array_together(machine, siz
     assert least * (1 - 1e-6) < bound <= least * (1 + 1e-9)
 
 
+def test_copies_are_no_more_than_the_fewest_lanes():
+    """Two or three lanes leave as many steps of four values; two fill fewer copies."""
+    machine = Accelerator("fewest", (
+        Memory("M", ROLES, ONE), Memory("G", ("inputs", "outputs"), ONE, capacity_bytes=18),
+        Fanout("F", (2, 2), multicast=True, reduce=True),
+        Memory("R", ("inputs", "weights"), AccessEnergy(1.0, 5.0, 1.0, 5.0))))
+    bound, least = bound_and_least(machine, (4, 2, 2), "edp")
+    assert bound <= least * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 4, 1), (3, 3, 1)])
+@pytest.mark.parametrize("kept", [("inputs",), ("inputs", "weights")])
+def test_lanes_fill_copies_along_dimensions_that_a_tensor_does_not_use(kept, sizes):
+    """What lanes save of cycles they cost in energy, where the memory inside them is dear to fill."""
+    machine = Accelerator("copies", (Memory("M", ROLES, ONE), Fanout("F", (4, 2), multicast=True, reduce=True),
+                                     Memory("R", kept, AccessEnergy(1.0, 50.0, 1.0, 1.0))))
+    bound, least = bound_and_least(machine, sizes, "edp")
+    assert least * (1 - 1e-6) < bound <= least * (1 + 1e-9)
+
+
 def test_a_part_that_cannot_be_divided_is_bounded_sharply():
     """Its one mapping has the least EDP; told as sharply as of other parts, the largest of cycles takes 4e-7 off."""
     bound, least = bound_and_least(WIDE, (4, 4, 4), "edp")

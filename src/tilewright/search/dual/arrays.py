@@ -58,8 +58,8 @@ class ArrayWays:
 
     tables: Tables
     ranges: Sequence[Ranges]
-    first_side: int
-    """Where lanes by limit stand among quantities."""
+    first: int
+    """The place of steps among quantities; behind them come compute's reads, copies, and lanes by limit."""
     lane_ways: list[list[LaneWay]] = field(default_factory=lambda: [[(-1, 0.0, -1, 0.0)]])
     """By row, the ways to part some lanes between sides; first that of no dimension."""
     rows: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -96,6 +96,36 @@ class ArrayWays:
         """The boundaries that feed compute."""
         edges = self.tables.arrays.edges
         return [b for b in range(len(edges)) if edges[b, CHILD] == len(self.tables.memories)]
+
+    def around(self, child: int) -> Array | None:
+        """Return the nearest array outside a memory."""
+        return next((array for array in reversed(self.arrays) if array.inside < child), None)
+
+    @cached_property
+    def copies(self) -> list[tuple[int, int, bool]]:
+        """Arrays whose lanes fill copies of a tensor, by fan-out, the tensor, and whether only of whole dimensions."""
+        given, found = self.tables.arrays, dict[tuple[int, int, bool], None]()
+        for t, _, child in given.edges.tolist():
+            array = self.around(child)
+            if array is not None and child < len(self.tables.memories) and given.unused[:, t].any():
+                found |= dict.fromkeys([(array.fanout, t, False), (array.fanout, t, True)])
+        return list(found)
+
+    @property
+    def first_copy(self) -> int:
+        """Where copies stand among quantities."""
+        return self.first + 1 + len(self.feeding)
+
+    @property
+    def first_side(self) -> int:
+        """Where lanes by limit stand among quantities."""
+        return self.first_copy + len(self.copies)
+
+    def copied(self, child: int, t: int, *, whole: bool) -> int:
+        """Return the place of how many lanes fill copies of a tensor in a memory (-1: it is one)."""
+        array = self.around(child)
+        key = (-1 if array is None else array.fanout, t, whole)
+        return self.first_copy + self.copies.index(key) if key in self.copies else -1
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -241,14 +271,14 @@ class ArrayWays:
         return found
 
     def edges(self, group: tuple[int, ...], array: Array) -> tuple[Floats, Integers]:
-        """Return quantities (e, 1 + b) and ends (e, 6) of a group's ways through an array (see `DualProblem`)."""
+        """Return quantities (e, 1 + b + o) and ends (e, 6) of a group's ways through an array (see `DualProblem`)."""
         each = [self.ways(d, array) for d in group]
         if np.prod([len(ways.outer) for ways in each], dtype=np.float64) > MOST_EDGES:
             raise Unbound
         grids = np.meshgrid(*(np.arange(len(ways.outer)) for ways in each), indexing="ij")
         each = [ways.take(grid.ravel()) for ways, grid in zip(each, grids, strict=True)]
         last, closes = array.inside == len(self.inside) - 1, array is self.arrays[-1]
-        quantities = np.zeros((len(each[0].outer), 1 + len(self.feeding)))
+        quantities = np.zeros((len(each[0].outer), self.first_side - self.first))
         begin, end, before, after = np.zeros((4, len(quantities)), dtype=np.int64)
         for d, ways in zip(group, each, strict=True):
             wide, states = len(self.ranges[d].low), len(self.left(d))
@@ -257,6 +287,11 @@ class ArrayWays:
                                                                                        ) + ways.after
             if closes:
                 quantities[:, 0] += self.steps(d, array, ways)
+        for k, (fanout, t, whole) in enumerate(self.copies, self.first_copy - self.first):
+            for d, ways in zip(group, each, strict=True):
+                if fanout == array.fanout and self.tables.arrays.unused[d, t]:
+                    quantities[:, k] += np.where((self.ranges[d].pieces[ways.outer] == 1) | (not whole),
+                                                 np.log(ways.fewest), 0.0)
         for k, b in enumerate(self.feeding if closes else ()):
             quantities[:, 1 + k] = self.fed(b, group, [self.shared(b, d, array, ways)
                                                        for d, ways in zip(group, each, strict=True)])

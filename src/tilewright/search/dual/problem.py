@@ -31,7 +31,7 @@ class DualProblem(NamedTuple):
     Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
     pieces that the dimensions fall into which it does not use, and its words, for each result the words of its last
     tile, and for each window how often it makes words cross again. Then come steps of compute, how often compute
-    reads at its boundaries, and lanes by limit of an array.
+    reads at its boundaries, how many lanes fill copies of a tensor, and lanes by limit of an array.
     """
 
     scale: float
@@ -60,9 +60,9 @@ class DualProblem(NamedTuple):
     edges: Floats
     ends: Integers
     edge_starts: Integers
-    """``(e, 1 + b)`` quantities of ways through an array, from steps on; ``(e, 6)`` the nodes where they begin and end,
-    a row of lanes for both dimensions (each has its own), and these lanes; ``(g, m, 2)`` which are those of a group
-    inside a memory."""
+    """``(e, 1 + b + o)`` quantities of ways through an array, from steps on; ``(e, 6)`` the nodes where they begin and
+    end, a row of lanes for both dimensions (each has its own), and these lanes; ``(g, m, 2)`` which are those of a
+    group inside a memory."""
     lane_spans: Integers
     lane_sides: Integers
     lane_logs: Floats
@@ -164,10 +164,10 @@ class Builder:
         self.steps = 2 * self.memories * self.width
         self.floors = floors
         self.feeding = [b for b in range(len(self.a.edges)) if self.a.edges[b, CHILD] == self.memories]
-        self.first_side = self.steps + 1 + len(self.feeding)
         self.groups = self._groups()
         self._known: dict[Case, tuple[Integers, Integers]] = {}
-        self.spread = ArrayWays(self.tables, self.ranges, self.first_side)
+        self.spread = ArrayWays(self.tables, self.ranges, self.steps)
+        self.first_side = self.spread.first_side
 
     def _groups(self) -> list[tuple[int, ...]]:
         """Return the dimensions, those together along which windows slide."""
@@ -241,7 +241,7 @@ class Builder:
             np.array([(len(self.ranges[group[0]].low), len(self.ranges[group[1]].low) if len(group) > 1 else 1)
                       for group in groups], dtype=np.int64),
             np.vstack(cells), np.cumsum([0, *map(len, cells)]), states,
-            np.vstack([np.zeros((0, 1 + len(self.feeding))), *edges]),
+            np.vstack([np.zeros((0, self.first_side - self.steps)), *edges]),
             np.vstack([np.zeros((0, 6), dtype=np.int64), *ends]), starts, np.cumsum([0, *map(len, ways)]),
             np.array([(a, c) for a, _, c, _ in flat], dtype=np.int64).reshape(-1, 2),
             np.array([(b, d) for _, b, _, d in flat], dtype=np.float64).reshape(-1, 2), *self._loads(ends, starts),
@@ -385,21 +385,26 @@ class Builder:
         return found
 
     def index(self, case: Case) -> Integers:
-        """Return (i, 1 + w) what each term is made of among quantities (-1: nothing)."""
+        """Return (i, 2 + w) what each term is made of among quantities (-1: nothing)."""
         alone = [-1, self.steps, *(self.steps + 1 + k for k in range(len(self.feeding)))]
-        none = (-1,) * len(self.windows)
-        return np.array([*((place, *none) for place in alone), *(self._crossing(case, b, side) or (-1, *none)
-                                                               for b, side in self.crossings),
+        crossing = [self._crossing(case, b, side) for b, side in self.crossings]
+        none = (-1,) * (len(self.windows) + 1)
+        return np.array([*((place, *none) for place in alone), *crossing,
                          *((place, *none) for _, place in self.coming)], dtype=np.int64)
 
     def _crossing(self, case: Case, b: int, side: int) -> tuple[int, ...]:
-        """Return the quantities that tell how often words cross a boundary, in pieces and for windows; () for once."""
+        """Return the quantities that tell how often words cross a boundary, in pieces, for windows, and by copies.
+
+        Along dimensions that a tensor does not use each lane of a tile fills a copy. In the first tile there are as
+        many lanes as in any; in all, as many times more where a dimension is whole, so that no piece has fewer.
+        """
         t, parent, child = self.a.edges[b].tolist()
         at, layer, slide = child - 1, -1, -1
+        once = (-1,) * (1 + len(self.windows)) + (self.spread.copied(child, t, whole=False) if side == 1 else -1,)
         while at >= 0:
             rest = case[at]
             if rest is None:
-                return ()
+                return once
             c, mixed, slide = rest
             rests = c >= 0 and self.a.classes[c, t] != 0
             # Where other classes leave the tensor in place as well, they may be all that loops there.
@@ -410,7 +415,7 @@ class Builder:
             layer = 2 * at if rests else 2 * at + 1
             break
         if at < 0:
-            return ()
+            return once
         window, array = 2 * at, self.spread.inside[at]
         gathered = array is None or (side == 0 and at >= parent and bool(self.a.share[b, array.fanout]))
         # Along other windows than that which loops slide along, all comes anew that they cut, and lanes.
@@ -425,4 +430,6 @@ class Builder:
                     layer = window = again = 2 * m + 1
         own = [(window if k == slide else again) * self.width + self.first_window + k if at_t == t else -1
                for k, (at_t, _) in enumerate(self.windows)]
-        return layer * self.width + t, *own
+        around = self.spread.around(child)
+        further = side == 1 and around is not None and layer < 2 * around.inside + 2
+        return layer * self.width + t, *own, self.spread.copied(child, t, whole=True) if further else -1
