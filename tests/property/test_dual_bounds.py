@@ -139,16 +139,21 @@ SLOW = Accelerator("slow", (Memory("M", ROLES, ONE, bandwidth=Bandwidth(shared=1
                             Memory("R", ("weights",), ONE, bandwidth=Bandwidth(shared=0.5))))
 
 
+def least_score(space: MapSpace, objective: str) -> float:
+    """Return the least score of all mappings."""
+    model = DenseModel(space.operator, space.accelerator, space.layout)
+    scorer = Scorer(Objective.parse(objective), space.operator, space.accelerator)
+    return min(float(scorer.scores(model.score(batch)).min()) for batch in space.enumerate(1 << 14))
+
+
 def bound_and_least(machine: Accelerator, sizes: tuple[int, int, int], objective: str, known: float = 2.0,
                     turns: int = 2000) -> tuple[float, float]:
     """Return the dual bound of a small product after some turns, and the least score by enumeration.
 
     The best score known is so many times the least.
     """
-    space, goal = MapSpace(matmul("m", *sizes), machine, "imperfect"), Objective.parse(objective)
-    model, scorer = DenseModel(space.operator, machine, space.layout), Scorer(goal, space.operator, machine)
-    least = min(float(scorer.scores(model.score(batch)).min()) for batch in space.enumerate(1 << 14))
-    dual = DualBound(space, goal)
+    space = MapSpace(matmul("m", *sizes), machine, "imperfect")
+    dual, least = DualBound(space, Objective.parse(objective)), least_score(space, objective)
     dual.work(turns, known * least)
     return dual.bound, least
 
@@ -211,3 +216,34 @@ def test_a_least_score_is_proved_once_it_is_known(machine, sizes, objective):
     """The chains that are left beside it are tried together, so that no gap stays between mixtures and single ones."""
     bound, _ = bound_and_least(machine, sizes, objective, 1.0)
     assert bound == np.inf
+
+
+@pytest.fixture
+def stuck() -> tuple[DualBound, float]:
+    """Return the bound of a product before any work, and its least EDP; only halved ranges of extents bring them up."""
+    rng = np.random.default_rng(521)
+    space = MapSpace(drawn_operator(rng, (1, 2, 5, 6, 7, 9, 11)), drawn_machine(rng), "imperfect")
+    return DualBound(space, Objective.parse("edp")), least_score(space, "edp")
+
+
+def test_ranges_of_extents_are_halved_where_nothing_else_parts_the_space(stuck, monkeypatch):
+    dual, least = stuck
+    kept = dual.state()
+    dual.work(2000, least)
+    assert (dual.bound, dual.refined) == (np.inf, 2)
+    dual.restore(kept)
+    monkeypatch.setattr("tilewright.search.dual.MOST_REFINED", 0)
+    dual.work(2000, least)
+    assert dual.bound < 0.99 * least
+
+
+def test_a_bound_over_halved_ranges_goes_on_where_it_was_kept(stuck):
+    dual, least = stuck
+    other = DualBound(dual.builder.space, Objective.parse("edp"))
+    while not dual.refined:
+        dual.work(1, least)
+    other.restore(dual.state())
+    for each in (dual, other):
+        each.work(20, least)
+    assert dual.parts
+    assert (dual.bound, dual.turns, len(dual.parts)) == (other.bound, other.turns, len(other.parts))

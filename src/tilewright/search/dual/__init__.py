@@ -27,7 +27,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.dual.problem import BOUND, NEVER, Builder, Case, DualProblem, Marks, Work
-from tilewright.search.dual.ranges import Floats, Integers, Unbound
+from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
 
@@ -47,6 +47,8 @@ OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
 """What counts as gained of what is left to the best score, at least."""
+MOST_REFINED, REFINED_TURNS = 12, 100
+"""How often ranges of extents are halved at most, and as how many turns that counts."""
 MOST_BINS = 256
 """How many lanes of several dimensions along a side are told apart, at most."""
 LANE, LANES, FULL, CLOSE = 2, 10, 0.1, 1e-4
@@ -90,13 +92,15 @@ class DualBound(Resumable):
         If the objective or the machine is one that these bounds do not know.
     """
 
-    changing = ("turns",)
+    changing = ("turns", "refined", "stuck")
 
     def __init__(self, space: MapSpace, objective: Objective) -> None:
         static = space_bounds(space)
         self.builder = Builder(space, objective, (float(static.latency_cycles), static.energy_pj))
         self.problem = self.builder.problem
-        self.turns = 0
+        self.turns = self.refined = 0
+        self.stuck = False
+        """Whether ranges of extents cannot be refined any more, or have been often enough."""
         p, memories = self.problem, self.builder.memories
         cells, ways, sides = (np.packbits(np.ones(shape, dtype=np.uint8), -1)
                               for shape in ((2 * memories, len(p.cells)), len(p.ends), len(p.lane_sides)))
@@ -108,12 +112,16 @@ class DualBound(Resumable):
 
     def state(self) -> State:
         """Return all that changes, as arrays."""
-        return {**super().state(), **{f"parts.{name}": np.array([getattr(each, name) for each in self.parts])
-                                      for name in _Part._fields}}
+        ranges = {f"ranges.{d}": np.array([own.low, own.high]) for d, own in enumerate(self.builder.ranges)}
+        return {**super().state(), **ranges, "rows": np.array(list(self.builder.spread.rows)).reshape(-1, 3), **{
+            f"parts.{name}": np.array([getattr(each, name) for each in self.parts]) for name in _Part._fields}}
 
     def restore(self, state: State) -> None:
         """Set all that changes as it was when `state` was taken."""
         super().restore(state)
+        ranges = part(state, "ranges")
+        self._take(self.builder.over([Ranges(low, high, -(-int(high[-1]) // high)) for low, high in (
+            ranges[str(d)] for d in range(len(ranges)))], [(f, d, lanes) for f, d, lanes in state["rows"].tolist()]))
         rows = part(state, "parts")
         self.parts = [_Part(*row) for row in zip(*(rows[name] for name in _Part._fields), strict=True)]
 
@@ -131,6 +139,11 @@ class DualBound(Resumable):
         """Whether nothing is left to do: no mapping scores below ``score``, or nothing raises the bound any more."""
         if not self.parts or self.bound >= max(score, TINY):
             return True
+        return self.stuck and self._held_up
+
+    @property
+    def _held_up(self) -> bool:
+        """Whether the bound is that of a part which cannot be divided."""
         levels = self._levels
         return any(each.whole for each, level in zip(self.parts, levels, strict=True) if level <= levels.min())
 
@@ -139,7 +152,9 @@ class DualBound(Resumable):
         last, cut = self.turns + turns, log(max(score, TINY))
         while self.turns < last and not self.ended(score):
             at = int(np.lexsort((np.array([each.bare for each in self.parts]), self._levels))[0])
-            if self.turns == 0:
+            if self.parts and self._held_up:
+                self.stuck = not self._refine()
+            elif self.turns == 0:
                 self._replace(at, self._look([self.parts[at]], cut), cut)
             else:
                 self._divide(at, cut)
@@ -251,6 +266,9 @@ class DualBound(Resumable):
         lanes have together may fill both sides as no one way does. At last chains count that nothing of the bound is
         made of, but which cost less where it was found, and sides that are not full.
         """
+        if self.refined and (self.parts[at].shares < 0.0).all():
+            self._replace(at, self._look([self.parts[at]], cut), cut)
+            return
         part, least, chosen = self.parts[at], inf, list[_Part]()
         cases, topped = self._cases(part), self._topped(part)
         for parts in (cases, topped, self._halved(part, alone=not cases and not topped)):
@@ -311,6 +329,69 @@ class DualBound(Resumable):
         if found is None and alone:
             found = next(filter(None, self._widest(part, every=True)), None)
         return [] if found is None else self._halves(part, *found)
+
+    def _refine(self) -> bool:
+        """Halve the ranges of extents that are left in parts which cannot be divided; return whether there are any."""
+        builder, p = self.builder, self.problem
+        left = np.zeros(len(p.cells), dtype=np.bool_)
+        for each in self.parts:
+            if each.whole:
+                left |= self._left(each)[0].any(axis=0)
+        made, of = list[Ranges](builder.ranges), [np.arange(len(own.low)) for own in builder.ranges]
+        for g, group in enumerate(builder.groups):
+            used = left[slice(*p.cell_starts[g:g + 2])].reshape(p.shapes[g])
+            for d, axis in zip(group, (1, 0), strict=False):
+                made[d], of[d] = builder.ranges[d].halved(np.asarray(used.any(axis=axis)))
+        finer = builder.over(made, list(builder.spread.rows))
+        if self.refined == MOST_REFINED or sum(len(own.low) for own in made) == sum(
+                len(own.low) for own in builder.ranges):
+            return False
+        try:
+            finer.problem  # noqa: B018
+        except Unbound:
+            return False
+        cells, ways = self._origins(finer, of)
+        sides = len(finer.problem.lane_sides) - len(p.lane_sides)
+        for at, each in enumerate(self.parts):
+            own, through, lanes = self._left(each)
+            self.parts[at] = each._replace(
+                whole=False, cells=np.packbits(own[:, cells], 1), shares=np.full_like(each.shares, -1.0),
+                ways=np.packbits(np.append(through, np.uint8(1))[ways]),
+                sides=np.packbits(np.append(lanes, np.ones(sides, dtype=np.uint8))))
+        self.refined += 1
+        self.turns += REFINED_TURNS
+        self._take(finer)
+        return True
+
+    def _origins(self, finer: Builder, of: Sequence[Integers]) -> tuple[Integers, Integers]:
+        """Return of which cells those over finer ranges are parts, and of which ways through arrays, if of any."""
+        p, q, builder = self.problem, finer.problem, self.builder
+        cells, ways = [], np.full(len(q.ends), len(p.ends))
+        for g, group in enumerate(builder.groups):
+            own = of[group[0]] if len(group) == 1 else (of[group[0]][:, None] * p.shapes[g, 1] + of[group[1]]).ravel()
+            cells.append(p.cell_starts[g] + own)
+            many = int(np.diff(p.cell_starts)[g])
+            for m in range(builder.memories):
+                (first, end), (begin, last) = p.edge_starts[g, m], q.edge_starts[g, m]
+                if first == end:
+                    continue
+                lanes = [Ranges.of(builder.sizes[d], divide=builder.spread.divide).low for d in (group[0], group[-1])]
+                before, now = p.ends[first:end], q.ends[begin:last]
+                nodes = [node // len(own) * many + own[node % len(own)] for node in now[:, :2].T]
+                keys = [np.array([*two, *(np.searchsorted(low, fewest, "right") for low, fewest in zip(
+                    lanes, one[:, 4:].T, strict=True))]) for two, one in ((before[:, :2].T, before), (nodes, now))]
+                sizes = 1 + np.maximum(keys[0].max(axis=1), keys[1].max(axis=1))
+                flat = [np.ravel_multi_index(tuple(key), tuple(sizes)) for key in keys]
+                order = np.argsort(flat[0])
+                place = np.minimum(np.searchsorted(flat[0][order], flat[1]), len(order) - 1)
+                ways[begin:last] = np.where(flat[0][order][place] == flat[1], first + order[place], len(p.ends))
+        return np.concatenate(cells), ways
+
+    def _take(self, builder: Builder) -> None:
+        """Go on over other ranges of extents."""
+        self.builder, self.problem = builder, builder.problem._replace(floors=self.problem.floors)
+        for name in ("_bare", "_work", "_lanes", "_products"):
+            self.__dict__.pop(name, None)
 
     def _halves(self, part: _Part, g: int, layer: int, side: int, last: int) -> list[_Part]:
         """Return a part without what is above ``last``, and without what is not."""

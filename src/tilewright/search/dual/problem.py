@@ -1,6 +1,7 @@
 """A space as a problem of shortest paths: what chains of extents add to the logarithms that a score is made of."""
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,8 +31,9 @@ class DualProblem(NamedTuple):
 
     Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
     pieces that the dimensions fall into which it does not use, and its words, for each result the words of its last
-    tile, and for each window how often it makes words cross again. Then come steps of compute, how often compute
-    reads at its boundaries, how many lanes fill copies of a tensor, and lanes by limit of an array.
+    tile wherever tiles are cut and where they are cut first, and for each window how often it makes words cross again.
+    Then come steps of compute, how often compute reads at its boundaries, how many lanes fill copies of a tensor, and
+    lanes by limit of an array.
     """
 
     scale: float
@@ -159,7 +161,7 @@ class Builder:
         self.windows = [(t, int(p)) for t in np.flatnonzero(self.a.slides).tolist()
                         for p, r in self.a.axes[self.a.spans[t]:self.a.spans[t + 1], :2] if r >= 0]
         """The tensor and the first dimension of all axes along which windows slide."""
-        self.first_window = 2 * self.tensors + len(self.outputs)
+        self.first_window = 2 * self.tensors + 2 * len(self.outputs)
         self.width = self.first_window + len(self.windows)
         self.steps = 2 * self.memories * self.width
         self.floors = floors
@@ -168,6 +170,16 @@ class Builder:
         self._known: dict[Case, tuple[Integers, Integers]] = {}
         self.spread = ArrayWays(self.tables, self.ranges, self.steps)
         self.first_side = self.spread.first_side
+
+    def over(self, ranges: Sequence[Ranges], rows: Sequence[tuple[int, int, int]]) -> "Builder":
+        """Return one over other ranges of extents, with the same ``rows`` of lanes (see `ArrayWays`) first."""
+        made = copy(self)
+        made.ranges = list(ranges)
+        made.spread = ArrayWays(self.tables, made.ranges, self.steps)
+        made.__dict__.pop("problem", None)
+        for fanout, d, lanes in rows:
+            made.spread.row(d, next(array for array in made.spread.arrays if array.fanout == fanout), lanes)
+        return made
 
     def _groups(self) -> list[tuple[int, ...]]:
         """Return the dimensions, those together along which windows slide."""
@@ -201,10 +213,19 @@ class Builder:
                     again = first * second - hinge(first, high[i], dilation) * hinge(second, high[j], stride)
                     once = axis_sides((stride, dilation), (np.asarray(first), np.asarray(second)), box=False)
                     slid[:, self.windows.index((t, p))] = np.log(np.maximum(again / once, 1.0))
-        whole = [sum((np.where(low[group.index(p)] == self.sizes[p], np.log(self.sizes[p]), 0.0)
-                      for p, r, _, _ in self.spread.axes_of(t) if r < 0 and p in group), np.zeros(len(found)))
-                 for t in self.outputs]
-        return np.column_stack([found.reshape(len(found), -1), *whole, slid])
+        last = [self._last(d, low[k], high[k]) for k, d in enumerate(group)]
+        left = [sum((np.log(last[group.index(p)][first]) for p, r, _, _ in self.spread.axes_of(t)
+                     if r < 0 and p in group), np.zeros(len(found))) for first in (0, 1) for t in self.outputs]
+        return np.column_stack([found.reshape(len(found), -1), *left, slid])
+
+    def _last(self, d: int, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return the fewest values of a dimension in the last tile, wherever it is cut, and where it is cut first.
+
+        Of what was cut before the last tile may have one value alone, unless it is as large as all.
+        """
+        size = float(self.sizes[d])
+        cut = np.where(np.ceil(size / low) == np.ceil(size / high), size - (np.ceil(size / high) - 1) * high, 1.0)
+        return np.where(low == size, size, 1.0), cut
 
     @cached_property
     def problem(self) -> DualProblem:
@@ -291,7 +312,9 @@ class Builder:
             lanes = 1.0 if array is None else self.a.instances[array.fanout]
             row = rows[(rows[:, CYCLES:] @ self.a.words / np.where(rows[:, OUTSIDE] > 0, 1.0, lanes)).argmax()]
             layer = 2 * int(row[MEMORY]) - int(row[OUTSIDE])
-            first = layer * self.width + (self.tensors if int(key) % 2 == 0 else 2 * self.tensors)
+            cut_first = layer == 1 or (layer == 2 and self.spread.inside[0] is None)
+            first = layer * self.width + (self.tensors if int(key) % 2 == 0 else
+                                          2 * self.tensors + len(self.outputs) * cut_first)
             tensors = range(self.tensors) if int(key) % 2 == 0 else self.outputs
             found += [(row[CYCLES + t], first + place) for place, t in enumerate(tensors) if row[CYCLES + t] > 0]
         return found

@@ -43,6 +43,15 @@ class Ranges:
         high = np.append(low[1:] - 1, size)
         return cls(low, high, -(-size // high))
 
+    def halved(self, used: NDArray[np.bool_]) -> tuple["Ranges", Integers]:
+        """Return ranges of which the wide ones that are ``used`` fall in two, and the number of that each is of."""
+        wide = used & (self.low < self.high)
+        middle = (self.low + self.high) // 2
+        low = np.concatenate([self.low, middle[wide] + 1])
+        high = np.concatenate([np.where(wide, middle, self.high), self.high[wide]])
+        of, order = np.concatenate([np.arange(len(wide)), np.flatnonzero(wide)]), np.argsort(low)
+        return Ranges(low[order], high[order], -(-int(self.high[-1]) // high[order])), of[order]
+
 
 def hinge(size: float, extent: Floats, other: float) -> Floats:
     """Return the most that pieces of a dimension, none above ``extent``, are longer than ``other``, all together."""
