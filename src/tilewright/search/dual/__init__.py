@@ -101,14 +101,18 @@ class DualBound(Resumable):
         self.turns = self.refined = 0
         self.stuck = False
         """Whether ranges of extents cannot be refined any more, or have been often enough."""
+        self.parts = self._all()
+
+    def _all(self) -> list[_Part]:
+        """Return the whole space as one part."""
         p, memories = self.problem, self.builder.memories
         cells, ways, sides = (np.packbits(np.ones(shape, dtype=np.uint8), -1)
                               for shape in ((2 * memories, len(p.cells)), len(p.ends), len(p.lane_sides)))
         most = np.array([values[-1] for values in self._products], dtype=np.int64)
-        self.parts = [_Part(-inf, -inf, False, np.zeros(self.builder.first_side + len(p.sides)),
-                            np.full((memories - 1, 3), OPEN), cells, ways, sides, most, np.zeros(len(most), np.uint8),
-                            np.full((len(p.dims), ATOMS), -1.0),
-                            np.zeros((len(p.dims), ATOMS, 5 * memories), dtype=np.int32))]
+        return [_Part(-inf, -inf, False, np.zeros(self.builder.first_side + len(p.sides)),
+                      np.full((memories - 1, 3), OPEN), cells, ways, sides, most, np.zeros(len(most), np.uint8),
+                      np.full((len(p.dims), ATOMS), -1.0),
+                      np.zeros((len(p.dims), ATOMS, 5 * memories), dtype=np.int32))]
 
     def state(self) -> State:
         """Return all that changes, as arrays."""
@@ -337,30 +341,34 @@ class DualBound(Resumable):
         for each in self.parts:
             if each.whole:
                 left |= self._left(each)[0].any(axis=0)
-        made, of = list[Ranges](builder.ranges), [np.arange(len(own.low)) for own in builder.ranges]
+        ranges, of = list[Ranges](builder.ranges), [np.arange(len(own.low)) for own in builder.ranges]
         for g, group in enumerate(builder.groups):
             used = left[slice(*p.cell_starts[g:g + 2])].reshape(p.shapes[g])
             for d, axis in zip(group, (1, 0), strict=False):
-                made[d], of[d] = builder.ranges[d].halved(np.asarray(used.any(axis=axis)))
-        finer = builder.over(made, list(builder.spread.rows))
-        if self.refined == MOST_REFINED or sum(len(own.low) for own in made) == sum(
-                len(own.low) for own in builder.ranges):
+                ranges[d], of[d] = builder.ranges[d].halved(np.asarray(used.any(axis=axis)))
+        if self.refined == MOST_REFINED or all(len(own) == len(other.low) for own, other in zip(
+                of, builder.ranges, strict=True)):
             return False
+        finer = builder.over(ranges, list(builder.spread.rows))
         try:
             finer.problem  # noqa: B018
         except Unbound:
             return False
         cells, ways = self._origins(finer, of)
-        sides = len(finer.problem.lane_sides) - len(p.lane_sides)
-        for at, each in enumerate(self.parts):
-            own, through, lanes = self._left(each)
-            self.parts[at] = each._replace(
-                whole=False, cells=np.packbits(own[:, cells], 1), shares=np.full_like(each.shares, -1.0),
-                ways=np.packbits(np.append(through, np.uint8(1))[ways]),
-                sides=np.packbits(np.append(lanes, np.ones(sides, dtype=np.uint8))))
+        kept = [(each, *self._left(each)[:2]) for each in self.parts]
+        self._take(finer)
+        (whole,), parts = self._all(), dict[bytes, _Part]()
+        for each, own, through in kept:
+            # Over narrower ranges a mapping may take more lanes than it was taken to: of sides all is left again.
+            made = each._replace(
+                whole=False, cells=np.packbits(own[:, cells], 1), sides=whole.sides, most=whole.most, full=whole.full,
+                ways=np.packbits(np.append(through, np.uint8(1))[ways]), shares=whole.shares, chains=whole.chains)
+            key = b"".join(given.tobytes() for given in (made.case, made.cells, made.ways))
+            other = parts.setdefault(key, made)
+            parts[key] = other._replace(bound=min(other.bound, made.bound), bare=min(other.bare, made.bare))
+        self.parts = list(parts.values())
         self.refined += 1
         self.turns += REFINED_TURNS
-        self._take(finer)
         return True
 
     def _origins(self, finer: Builder, of: Sequence[Integers]) -> tuple[Integers, Integers]:
