@@ -137,6 +137,8 @@ ONE = AccessEnergy(1.0, 1.0, 1.0, 1.0)
 WIDE, SQUARE = (Accelerator("plain", (Memory("M", ROLES, ONE), Fanout("F", (8, side)))) for side in (4, 8))
 SLOW = Accelerator("slow", (Memory("M", ROLES, ONE, bandwidth=Bandwidth(shared=1.0)), Fanout("F", (4, 4)),
                             Memory("R", ("weights",), ONE, bandwidth=Bandwidth(shared=0.5))))
+SEVENTHS = Accelerator("sevenths", (Memory("M", ROLES, ONE, bandwidth=Bandwidth(shared=0.7)), Fanout("F", (2, 2)),
+                                    Memory("R", ("weights",), ONE)))
 
 
 def least_score(space: MapSpace, objective: str) -> float:
@@ -211,9 +213,13 @@ def test_no_mapping_of_2000_spaces_scores_below_a_dual_bound():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize(("machine", "sizes"), [(WIDE, (5, 5, 5)), (SQUARE, (5, 3, 3)), (SLOW, (3, 4, 4))])
+@pytest.mark.parametrize(("machine", "sizes"), [(WIDE, (5, 5, 5)), (SQUARE, (5, 3, 3)), (SLOW, (3, 4, 4)),
+                                                (SEVENTHS, (2, 2, 2))])
 def test_a_least_score_is_proved_once_it_is_known(machine, sizes, objective):
-    """The chains that are left beside it are tried together, so that no gap stays between mixtures and single ones."""
+    """The chains that are left beside it are tried together, so that no gap stays between mixtures and single ones.
+
+    Cycles are whole numbers then, those of first and last tiles by themselves (by sevenths of a word each).
+    """
     bound, _ = bound_and_least(machine, sizes, objective, 1.0)
     assert bound == np.inf
 

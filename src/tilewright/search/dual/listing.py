@@ -252,21 +252,32 @@ def has_room(p: Compiled, factors: Compiled) -> Compiled:
 
 
 @compiled
+def summed(p: Compiled, factors: Compiled, column: Compiled, stage: Compiled) -> Compiled:
+    """Return what the terms of a stage take together of one kind (-1: those of all)."""
+    total = 0.0
+    for i in range(len(p.weights)):
+        if stage < 0 or p.stages[i] == stage:
+            total += p.weights[i, column] * factors[i]
+    return total
+
+
+@compiled
 def scored(p: Compiled, factors: Compiled) -> Compiled:
-    """Return the logarithm of the score of what chains make together (no logarithms); cycles are whole numbers."""
+    """Return the logarithm of the score of what chains make together (no logarithms).
+
+    Cycles are whole numbers, of all that goes on at once and of each stage while nothing else does.
+    """
     found = p.scale
-    for k in range(2):
-        if p.factors[k] > 0:
-            first, last = (0, 1) if k == 1 else (1, p.weights.shape[1])
-            most = 0.0
-            for r in range(first, last):
-                total = 0.0
-                for i in range(len(p.weights)):
-                    total += p.weights[i, r] * factors[i]
-                most = max(most, total)
-            if k == 0:
-                most = np.ceil(most * (1.0 - BOUND))
-            found += max(np.log(most), p.floors[k])
+    if p.factors[0] > 0:
+        most = 0.0
+        for r in range(1, p.weights.shape[1]):
+            most = max(most, summed(p, factors, r, 0))
+        cycles = np.ceil(most * (1.0 - BOUND))
+        for stage in range(1, p.stages[-1] + 1):
+            cycles += np.ceil(summed(p, factors, 1, stage) * (1.0 - BOUND))
+        found += max(np.log(cycles), p.floors[0])
+    if p.factors[1] > 0:
+        found += max(np.log(summed(p, factors, 0, NONE)), p.floors[1])
     return found
 
 

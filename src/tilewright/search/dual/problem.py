@@ -44,7 +44,9 @@ class DualProblem(NamedTuple):
     steps: int
     """The place of steps among quantities."""
     weights: Floats
-    """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms (no logarithms)."""
+    stages: Integers
+    """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms (no logarithms), and ``(i)`` in
+    which stage these pass while nothing else does (0: in none)."""
     rooms: Floats
     held: Integers
     """``(q, t)`` shares of a room that a tensor's word takes, and ``(q, t, 1)`` its words among quantities."""
@@ -256,7 +258,8 @@ class Builder:
             floors = np.maximum(np.log(np.array(self.floors)), NEVER)
         return DualProblem(
             float(np.log(self.a.terms[0, 0])), (self.a.terms[0, 1:] > 0).astype(np.int64), floors, self.steps,
-            np.ascontiguousarray(self.weights), rooms.reshape(-1, self.tensors), held,
+            np.ascontiguousarray(self.weights), np.array([0] * (len(self.weights) - len(self.coming)) + [
+                stage for *_, stage in self.coming], dtype=np.int64), rooms.reshape(-1, self.tensors), held,
             self.first_side + np.arange(len(limits)), np.log(np.array(limits, dtype=np.float64)),
             np.array([(group[0], group[-1]) for group in groups], dtype=np.int64),
             np.array([(len(self.ranges[group[0]].low), len(self.ranges[group[1]].low) if len(group) > 1 else 1)
@@ -299,14 +302,16 @@ class Builder:
         return [(b, side) for b in outer for side in (0, 1)]
 
     @cached_property
-    def coming(self) -> list[tuple[float, int]]:
-        """Cycles of a word that comes in before compute begins or goes out after, and the place of such words.
+    def coming(self) -> list[tuple[float, int, int]]:
+        """Cycles of a word that comes in before compute begins or goes out after, the place of such words, and when.
+
+        Stages count from 1 on: what comes into, and what leaves, one memory while nothing else goes on.
 
         Of ports that these words of one memory pass at once, that which takes longest for all words, spread over the
         whole array where it is one of many.
         """
         found, ramp = [], self.tables.ramp(tails=True)
-        for key in np.unique(ramp[:, KEY]):
+        for stage, key in enumerate(np.unique(ramp[:, KEY]), 1):
             rows = ramp[ramp[:, KEY] == key]
             array = self.spread.inside[int(rows[0, MEMORY]) - 1]
             lanes = 1.0 if array is None else self.a.instances[array.fanout]
@@ -316,7 +321,7 @@ class Builder:
             first = layer * self.width + (self.tensors if int(key) % 2 == 0 else
                                           2 * self.tensors + len(self.outputs) * cut_first)
             tensors = range(self.tensors) if int(key) % 2 == 0 else self.outputs
-            found += [(row[CYCLES + t], first + place) for place, t in enumerate(tensors) if row[CYCLES + t] > 0]
+            found += [(row[CYCLES + t], first + place, stage) for place, t in enumerate(tensors) if row[CYCLES + t] > 0]
         return found
 
     @cached_property
@@ -332,7 +337,7 @@ class Builder:
         ports = found[:, 1:][:, (found[:, 1:] > 0).any(axis=0)]
         found = np.column_stack([found[:, 0], np.zeros(len(found)), ports])
         found[1, 1] = np.exp(self.pace)
-        for row, (cycles, _) in enumerate(self.coming, len(rows)):
+        for row, (cycles, _, _) in enumerate(self.coming, len(rows)):
             found[row, 1:] = cycles
         found[:, 0] += self.a.leakage_pj_per_cycle * found[:, 1]
         weights: Floats = np.maximum(found, 0.0)
@@ -413,7 +418,7 @@ class Builder:
         crossing = [self._crossing(case, b, side) for b, side in self.crossings]
         none = (-1,) * (len(self.windows) + 1)
         return np.array([*((place, *none) for place in alone), *crossing,
-                         *((place, *none) for _, place in self.coming)], dtype=np.int64)
+                         *((place, *none) for _, place, _ in self.coming)], dtype=np.int64)
 
     def _crossing(self, case: Case, b: int, side: int) -> tuple[int, ...]:
         """Return the quantities that tell how often words cross a boundary, in pieces, for windows, and by copies.
