@@ -252,32 +252,42 @@ def has_room(p: Compiled, factors: Compiled) -> Compiled:
 
 
 @compiled
-def summed(p: Compiled, factors: Compiled, column: Compiled, stage: Compiled) -> Compiled:
-    """Return what the terms of a stage take together of one kind (-1: those of all)."""
-    total = 0.0
+def taken(p: Compiled, factors: Compiled, i: Compiled, column: Compiled) -> Compiled:
+    """Return what a term takes of one kind."""
+    other = p.others[i]
+    return p.weights[i, column] * (factors[i] if other < 0 else max(factors[i], factors[other]))
+
+
+@compiled
+def cycles_of(p: Compiled, factors: Compiled) -> Compiled:
+    """Return the cycles of what chains make together: whole ones of all that goes on at once, and of each stage."""
+    most, cycles, stage = 0.0, 0.0, 0.0
+    for r in range(1, p.weights.shape[1]):
+        total = 0.0
+        for i in range(len(p.weights)):
+            if p.stages[i] == 0:
+                total += taken(p, factors, i, r)
+        most = max(most, total)
     for i in range(len(p.weights)):
-        if stage < 0 or p.stages[i] == stage:
-            total += p.weights[i, column] * factors[i]
-    return total
+        if p.stages[i] > 0:
+            stage += taken(p, factors, i, 1)
+            if i + 1 == len(p.weights) or p.stages[i + 1] != p.stages[i]:
+                cycles += np.ceil(stage * (1.0 - BOUND))
+                stage = 0.0
+    return cycles + np.ceil(most * (1.0 - BOUND))
 
 
 @compiled
 def scored(p: Compiled, factors: Compiled) -> Compiled:
-    """Return the logarithm of the score of what chains make together (no logarithms).
-
-    Cycles are whole numbers, of all that goes on at once and of each stage while nothing else does.
-    """
+    """Return the logarithm of the score of what chains make together (no logarithms)."""
     found = p.scale
     if p.factors[0] > 0:
-        most = 0.0
-        for r in range(1, p.weights.shape[1]):
-            most = max(most, summed(p, factors, r, 0))
-        cycles = np.ceil(most * (1.0 - BOUND))
-        for stage in range(1, p.stages[-1] + 1):
-            cycles += np.ceil(summed(p, factors, 1, stage) * (1.0 - BOUND))
-        found += max(np.log(cycles), p.floors[0])
+        found += max(np.log(cycles_of(p, factors)), p.floors[0])
     if p.factors[1] > 0:
-        found += max(np.log(summed(p, factors, 0, NONE)), p.floors[1])
+        energy = 0.0
+        for i in range(len(p.weights)):
+            energy += taken(p, factors, i, 0)
+        found += max(np.log(energy), p.floors[1])
     return found
 
 

@@ -47,6 +47,8 @@ class DualProblem(NamedTuple):
     stages: Integers
     """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms (no logarithms), and ``(i)`` in
     which stage these pass while nothing else does (0: in none)."""
+    others: Integers
+    """``(i)``: another term that a term is no less than, either in place of the other (-1: none)."""
     rooms: Floats
     held: Integers
     """``(q, t)`` shares of a room that a tensor's word takes, and ``(q, t, 1)`` its words among quantities."""
@@ -258,8 +260,7 @@ class Builder:
             floors = np.maximum(np.log(np.array(self.floors)), NEVER)
         return DualProblem(
             float(np.log(self.a.terms[0, 0])), (self.a.terms[0, 1:] > 0).astype(np.int64), floors, self.steps,
-            np.ascontiguousarray(self.weights), np.array([0] * (len(self.weights) - len(self.coming)) + [
-                stage for *_, stage in self.coming], dtype=np.int64), rooms.reshape(-1, self.tensors), held,
+            np.ascontiguousarray(self.weights), self.stages, self.others, rooms.reshape(-1, self.tensors), held,
             self.first_side + np.arange(len(limits)), np.log(np.array(limits, dtype=np.float64)),
             np.array([(group[0], group[-1]) for group in groups], dtype=np.int64),
             np.array([(len(self.ranges[group[0]].low), len(self.ranges[group[1]].low) if len(group) > 1 else 1)
@@ -324,6 +325,26 @@ class Builder:
             found += [(row[CYCLES + t], first + place, stage) for place, t in enumerate(tensors) if row[CYCLES + t] > 0]
         return found
 
+    @property
+    def first_coming(self) -> int:
+        """The place of what comes in first among terms."""
+        return 2 + len(self.feeding) + len(self.crossings)
+
+    @property
+    def stages(self) -> Integers:
+        """Stages (i) of the terms, 0 of those that pass while others do."""
+        found = np.zeros(len(self.weights), dtype=np.int64)
+        found[self.first_coming:self.first_coming + len(self.coming)] = [stage for *_, stage in self.coming]
+        return found
+
+    @property
+    def others(self) -> Integers:
+        """What children fill at least (i) however often words cross, by the places of terms (-1: nothing)."""
+        found = np.full(len(self.weights), -1)
+        fills = [k for k, (_, side) in enumerate(self.crossings, 2 + len(self.feeding)) if side == 1]
+        found[fills] = self.first_coming + len(self.coming) + np.arange(len(fills))
+        return found
+
     @cached_property
     def weights(self) -> Floats:
         """Weights (i, 2 + r) of what is always there, steps, compute's reads, and what crosses."""
@@ -333,7 +354,8 @@ class Builder:
             self._settle(given, int(column))
         rows = [given[-1], 0.0 * given[-1], *(given[b] * self.a.macs for b in self.feeding)]
         rows += [given[b + n * side] * self.a.words[self.a.edges[b, TENSOR]] for b, side in self.crossings]
-        found = np.array(rows + [0.0 * given[-1]] * len(self.coming))
+        others = len(self.coming) + sum(side for _, side in self.crossings)
+        found = np.array(rows + [0.0 * given[-1]] * others)
         ports = found[:, 1:][:, (found[:, 1:] > 0).any(axis=0)]
         found = np.column_stack([found[:, 0], np.zeros(len(found)), ports])
         found[1, 1] = np.exp(self.pace)
@@ -417,8 +439,9 @@ class Builder:
         alone = [-1, self.steps, *(self.steps + 1 + k for k in range(len(self.feeding)))]
         crossing = [self._crossing(case, b, side) for b, side in self.crossings]
         none = (-1,) * (len(self.windows) + 1)
+        once = [self._crossing((None,) * len(case), b, side) for b, side in self.crossings if side == 1]
         return np.array([*((place, *none) for place in alone), *crossing,
-                         *((place, *none) for _, place, _ in self.coming)], dtype=np.int64)
+                         *((place, *none) for _, place, _ in self.coming), *once], dtype=np.int64)
 
     def _crossing(self, case: Case, b: int, side: int) -> tuple[int, ...]:
         """Return the quantities that tell how often words cross a boundary, in pieces, for windows, and by copies.
