@@ -25,8 +25,11 @@ def write_whole(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file through a temporary neighbour; what is no plain file (a pipe, a device) is written as it is."""
+def replace_file(path: Path, content: bytes, *, lasts: bool = True) -> None:
+    """Write a file through a temporary neighbour; what is no plain file (a pipe, a device) is written as it is.
+
+    Unless it ``lasts`` it is not waited for until it is on the disk: whoever reads it has to see if it is whole.
+    """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         with target.open("wb", buffering=0) as file:
@@ -36,8 +39,9 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         with temporary.open("xb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasts:
+                file.flush()
+                os.fsync(file.fileno())
         if target.exists():
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)

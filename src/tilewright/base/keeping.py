@@ -2,12 +2,13 @@
 
 import hashlib
 import pickle
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
+
+from tilewright.base.files import replace_file
 
 T = TypeVar("T")
 _LENGTH = hashlib.sha256().digest_size
@@ -58,13 +59,10 @@ class KeptValues:
         return made
 
     def _keep(self, path: Path, content: bytes) -> None:
-        """Write a file at once; that it comes to the disk is not waited for, as its checksum tells if it did not."""
         if self.files >= self.most:
             self._tidy()
         self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        temporary.write_bytes(hashlib.sha256(content).digest() + content)
-        temporary.replace(path)
+        replace_file(path, hashlib.sha256(content).digest() + content, lasts=False)
         self.files += 1
 
     def _tidy(self) -> None:
