@@ -336,18 +336,17 @@ class DualBound(Resumable):
 
     def _refine(self) -> bool:
         """Halve the ranges of extents that are left in parts which cannot be divided; return whether there are any."""
+        if self.refined == MOST_REFINED:
+            return False
         builder, p = self.builder, self.problem
-        left = np.zeros(len(p.cells), dtype=np.bool_)
-        for each in self.parts:
-            if each.whole:
-                left |= self._left(each)[0].any(axis=0)
+        kept = [(each, *self._left(each)[:2]) for each in self.parts]
+        left = np.any([own.any(axis=0) for each, own, _ in kept if each.whole], axis=0)
         ranges, of = list[Ranges](builder.ranges), [np.arange(len(own.low)) for own in builder.ranges]
         for g, group in enumerate(builder.groups):
             used = left[slice(*p.cell_starts[g:g + 2])].reshape(p.shapes[g])
             for d, axis in zip(group, (1, 0), strict=False):
                 ranges[d], of[d] = builder.ranges[d].halved(np.asarray(used.any(axis=axis)))
-        if self.refined == MOST_REFINED or all(len(own) == len(other.low) for own, other in zip(
-                of, builder.ranges, strict=True)):
+        if all(len(own) == len(other.low) for own, other in zip(of, builder.ranges, strict=True)):
             return False
         finer = builder.over(ranges, list(builder.spread.rows))
         try:
@@ -355,7 +354,6 @@ class DualBound(Resumable):
         except Unbound:
             return False
         cells, ways = self._origins(finer, of)
-        kept = [(each, *self._left(each)[:2]) for each in self.parts]
         self._take(finer)
         (whole,), parts = self._all(), dict[bytes, _Part]()
         for each, own, through in kept:

@@ -229,6 +229,14 @@ def ways_into(p: Compiled, w: Compiled) -> Compiled:
 
 
 @compiled
+def add_way(p: Compiled, w: Compiled, e: Compiled, cost: Compiled) -> Compiled:
+    """Return a cost with that of a way through an array, but for its lanes, on top."""
+    for k in range(p.edges.shape[1]):
+        cost += w.slope[p.steps + k] * p.edges[e, k]
+    return cost
+
+
+@compiled
 def shortest(p: Compiled, w: Compiled, g: Compiled, moves: Compiled) -> Compiled:
     """Return the least cost of a chain of extents of group ``g`` by the slope, infinite if there is none.
 
@@ -252,9 +260,7 @@ def shortest(p: Compiled, w: Compiled, g: Compiled, moves: Compiled) -> Compiled
         there[:p.states[g, 2 * m + 2] * cells] = np.inf
         for at in range(w.spans[g, m, 0], w.spans[g, m, 1]):
             e = w.kept[at]
-            length = w.lane_cost[p.ends[e, 2]] + w.lane_cost[p.ends[e, 3]]
-            for k in range(p.edges.shape[1]):
-                length += w.slope[p.steps + k] * p.edges[e, k]
+            length = add_way(p, w, e, w.lane_cost[p.ends[e, 2]] + w.lane_cost[p.ends[e, 3]])
             w.lengths[at] = length
             if here[p.ends[e, 0]] + length < there[p.ends[e, 1]]:
                 there[p.ends[e, 1]] = here[p.ends[e, 0]] + length

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled, entry
-from tilewright.search.dual.kernels import copy, costs_into
+from tilewright.search.dual.kernels import add_way, copy, costs_into
 from tilewright.search.dual.problem import BOUND, DualProblem, Work
 from tilewright.search.dual.ranges import Floats, Integers
 
@@ -197,9 +197,7 @@ def pass_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, m: Compiled,
     for place in range(w.spans[g, m, 0], w.spans[g, m, 1]):
         e = w.kept[place]
         cell = p.ends[e, 1] % cells
-        length = w.costs[cell]
-        for k in range(p.edges.shape[1]):
-            length += w.slope[p.steps + k] * p.edges[e, k]
+        length = add_way(p, w, e, w.costs[cell])
         at = pool.outside[p.ends[e, 0]]
         while at >= 0:
             count = spread_on(p, w, index, at, e, base + cell if more else NONE, pool.cost[at] + length, inner, pool,

@@ -341,7 +341,8 @@ class Builder:
     def others(self) -> Integers:
         """What children fill at least (i) however often words cross, by the places of terms (-1: nothing)."""
         found = np.full(len(self.weights), -1)
-        fills = [k for k, (_, side) in enumerate(self.crossings, 2 + len(self.feeding)) if side == 1]
+        first = self.first_coming - len(self.crossings)
+        fills = [k for k, (_, side) in enumerate(self.crossings, first) if side == 1]
         found[fills] = self.first_coming + len(self.coming) + np.arange(len(fills))
         return found
 
@@ -359,7 +360,7 @@ class Builder:
         ports = found[:, 1:][:, (found[:, 1:] > 0).any(axis=0)]
         found = np.column_stack([found[:, 0], np.zeros(len(found)), ports])
         found[1, 1] = np.exp(self.pace)
-        for row, (cycles, _, _) in enumerate(self.coming, len(rows)):
+        for row, (cycles, _, _) in enumerate(self.coming, self.first_coming):
             found[row, 1:] = cycles
         found[:, 0] += self.a.leakage_pj_per_cycle * found[:, 1]
         weights: Floats = np.maximum(found, 0.0)

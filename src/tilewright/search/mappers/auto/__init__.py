@@ -131,8 +131,12 @@ class AutoMapper(Resumable):
     @property
     def stuck(self) -> bool:
         """Whether nothing raises `bound` any more."""
-        dual = self.dual
-        return self.proof is None and dual is not None and (dual.turns >= MOST_TURNS or dual.ended(np.inf))
+        return self.proof is None and self._rests
+
+    @property
+    def _rests(self) -> bool:
+        """Whether nothing raises the dual bound any more."""
+        return self.dual is not None and (self.dual.turns >= MOST_TURNS or self.dual.ended(np.inf))
 
     @cached_property
     def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
@@ -203,11 +207,10 @@ class AutoMapper(Resumable):
     @property
     def _looks(self) -> bool:
         """Whether nothing is bred or proved here yet, as another space is better and the dual bound may close this."""
-        dual = self.dual
-        if dual is None or self.task.rival() >= self.best:
+        if self.dual is None or self.task.rival() >= self.best:
             return False
         most = FREE_TURNS if self.task.space.tiling == "perfect" else FREE_TURNS + self.bred
-        return dual.turns < min(most, MOST_TURNS) and not dual.ended(np.inf)
+        return self._turns < most and not self._rests
 
     def _most_drawn(self) -> int:
         """Return how many mappings may be proposed now: few of a first generation where time is short."""
