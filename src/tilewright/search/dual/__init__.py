@@ -264,18 +264,20 @@ class DualBound(Resumable):
     def _divide(self, at: int, cut: float) -> None:
         """Divide a part in the way that promises least work.
 
-        By what rests at a memory where that is open; by whether a side of an array is full; or in halves, at the
-        extents, or lanes, in which the chains differ most that make up its bound. Where they differ in none and nothing
-        else is left, it is halved at lanes along one side of an array that is full: what chains of several ways to part
-        lanes have together may fill both sides as no one way does. At last chains count that nothing of the bound is
-        made of, but which cost less where it was found, and sides that are not full.
+        By what rests at a memory where that is open; by whether a side of an array is full; or where all that rests is
+        told (bounds rise most by the last of it), in halves, at the extents, or lanes, in which the chains differ most
+        that make up its bound. Where they differ in none and nothing else is left, it is halved at lanes along one side
+        of an array that is full: what chains of several ways to part lanes have together may fill both sides as no one
+        way does. At last chains count that nothing of the bound is made of, but which cost less where it was found, and
+        sides that are not full.
         """
         if self.refined and (self.parts[at].shares < 0.0).all():
             self._replace(at, self._look([self.parts[at]], cut), cut)
             return
         part, least, chosen = self.parts[at], inf, list[_Part]()
         cases, topped = self._cases(part), self._topped(part)
-        for parts in (cases, topped, self._halved(part, alone=not cases and not topped)):
+        halved = [] if cases else self._halved(part, alone=not topped)
+        for parts in (cases, topped, halved):
             found = self._look(parts, cut)
             grows = growth(found, part.bare, cut) if parts else inf
             if grows < least:
