@@ -13,7 +13,7 @@ KEEP_SECONDS = 10.0
 
 
 class Clock:
-    """The time since all jobs that wait for no other are set up, in all legs of a run, but what is compiled meanwhile.
+    """The time of a run in all its legs, but what is compiled meanwhile: its steps, and before them its set-up.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Clock:
         self.started = False
 
     def start(self) -> None:
-        """Count from now on, where that was not begun."""
+        """Take note that the first step begins: all jobs that wait for no other are set up."""
         if not self.started:
             self.started, self.working = True, self.now()
 
@@ -52,10 +52,8 @@ class Clock:
         return self.earlier + max(0.0, self.latest - self.working)
 
     def left(self) -> float:
-        """Return the seconds left."""
-        if self.span is None:
-            return math.inf
-        return self.span - self.earlier - (self.now() - self.working if self.started else 0.0)
+        """Return the seconds left; the set-up of this leg has taken its part of them."""
+        return math.inf if self.span is None else self.span - self.earlier - (self.now() - self.begun)
 
     def keep(self) -> None:
         """Write down the seconds of all legs, where that can be written."""
