@@ -52,8 +52,12 @@ class Clock:
         return self.earlier + max(0.0, self.latest - self.working)
 
     def left(self) -> float:
-        """Return the seconds left; the set-up of this leg has taken its part of them."""
-        return math.inf if self.span is None else self.span - self.earlier - (self.now() - self.begun)
+        """Return the seconds left; the set-up of this leg has taken its part of them, half of all at most."""
+        if self.span is None:
+            return math.inf
+        now = self.now()
+        working = self.working if self.started else now
+        return self.span - self.earlier - min(working - self.begun, self.span / 2) - (now - working)
 
     def keep(self) -> None:
         """Write down the seconds of all legs, where that can be written."""

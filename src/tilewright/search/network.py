@@ -54,8 +54,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         A graph, or operators (those of equal signature are not merged then).
     budget
         Of each operator. Where none waits for another, seconds are counted for all together, so often as there are
-        rounds of ``workers``, and the set-up of all is part of them; else they are those of each search alone. They
-        stand still, for all, while anything compiles.
+        rounds of ``workers``, and the set-up of all takes up to half of them; else they are those of each search alone.
+        They stand still, for all, while anything compiles.
     space
         Makes the space of each operator, or spaces whose union it is; by default all that the accelerator's stated
         flexibility allows, all mappings where it states none.

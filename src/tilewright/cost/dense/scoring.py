@@ -33,9 +33,9 @@ from tilewright.cost.dense.single import single_cost
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import KINDS, Cost
 from tilewright.cost.tables import CostBatch, LayerCosts, Needs, TallyKey
-from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Memory, Number
+from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Bandwidth, Fanout, Memory, Number
 from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tensor_bits
-from tilewright.workload import Operator, matmul
+from tilewright.workload import Operator, convolution
 
 Floats = NDArray[np.float64]
 Rows = Literal["costs", "timed", "table", "needs", "tallies"]
@@ -343,10 +343,29 @@ def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None
                              memory.block_words, "Give the energy per word instead")
 
 
-def compile_here() -> None:
-    """Score one mapping, so that the engine is compiled and kept on disk."""
-    model = DenseModel(matmul("one", m=1, n=1, k=1), Accelerator("one", (
-        Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0)),
-    )))
+def compile_kernel() -> None:
+    """Score one mapping, so that the kernel is compiled and kept on disk."""
+    model = _smallest()
+    model.score(_only_mapping(model))
+
+
+def compile_walks() -> None:
+    """Look for the busiest instances of one mapping, so that what does so is compiled and kept on disk."""
+    array = Fanout("A", (2, 1))
+    model = _smallest(array, replace(_KEEPS_ALL, name="I", bandwidth=Bandwidth(read=1.0)))
+    batch, walks = _only_mapping(model), model.walks
+    shape = len(walks.levels), len(VIEWS), len(model.operator.tensors), 4, 1
+    walks.write(batch.steps, batch.ranks, (0, 1), np.empty(shape))
+
+
+_KEEPS_ALL = Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0))
+
+
+def _smallest(*inner: Fanout | Memory) -> DenseModel:
+    slides = convolution("one", in_channels=1, out_channels=1, kernel=(2,), stride=(2,), out_size=(2,))
+    return DenseModel(slides, Accelerator("one", (_KEEPS_ALL, *inner)))
+
+
+def _only_mapping(model: DenseModel) -> MappingBatch:
     shape = (*model.layout.shape, 1)
-    model.score(MappingBatch(model.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8)))
+    return MappingBatch(model.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8))

@@ -41,8 +41,9 @@ another space has done better (then one mapping for each), as most such are clos
 NODES_PER_TURN = 150
 """Partial mappings that branch and bound looks at for each turn of raising the bound beside it, which takes a third as
 long; there is a turn for each mapping that it proposes, too."""
-SOONER = 4
-"""Where time alone is limited, a dual bound is raised after a part of the mappings that `AutoOptions.prove` tells."""
+SOONER, BRED_A_SECOND = 4, 50_000
+"""Where time alone is limited, a dual bound is raised after a part of the mappings that `AutoOptions.prove` tells; and
+how many mappings are bred a second at most."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class AutoMapper(Resumable):
         self.covers_space = self.walk is not None
         if self.walk is None:
             _ = self._tables  # before time counts
-            if self.options.prove and (task.seconds or (task.samples or np.inf) > self.options.prove):
+            if self.options.prove and self._may_prove:
                 compile_once()
                 if task.space.tiling == "perfect":
                     compile_descent()
@@ -104,6 +105,16 @@ class AutoMapper(Resumable):
         self.turn: GammaMapper | ExactMapper = self.gamma
         self.looks = False
         """Whether what was proposed last is no generation, but one mapping beside the work on a bound."""
+
+    @property
+    def _proves_after(self) -> int:
+        """How many mappings are bred before the dual bound is raised."""
+        return self.options.prove // (1 if self.task.samples or self.task.space.tiling == "perfect" else SOONER)
+
+    @property
+    def _may_prove(self) -> bool:
+        """Whether the budget may last until something is proved; what is not compiled before time counts is then."""
+        return min(self.task.samples or np.inf, (self.task.seconds or np.inf) * BRED_A_SECOND) > self._proves_after
 
     def _affordable(self) -> int:
         """Return how many mappings a generation has, as small budgets pay for few whose bounds descend first."""
@@ -166,7 +177,7 @@ class AutoMapper(Resumable):
     def _due(self, rival: float) -> int:
         """Return how many turns of the dual bound are due in all: it goes on beside branch and bound, or breeding."""
         perfect, beaten, turns = self.task.space.tiling == "perfect", rival < self.best, self._turns
-        if not beaten and self.bred < self.options.prove // (1 if self.task.samples or perfect else SOONER):
+        if not beaten and self.bred < self._proves_after:
             return 0
         if perfect and beaten and turns < FREE_TURNS:
             return FREE_TURNS
