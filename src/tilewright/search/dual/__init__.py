@@ -9,10 +9,10 @@ for the highest needs no trust.
 
 Such a bound leaves open what the hull of all chains of extents allows and no single chain does. So the space is parted
 where the bound is least, by what rests at a memory (see `problem.Case`), by whether a side of an array is as full as
-whole lanes can make it, by ranges of lanes or extents, or by lanes along a side. What costs too much by the point where
-a bound was found is left out of the part for good (see `ascent.fix`); where few chains are left so, all of them are
-tried together (see `listing`). Static bounds of cycles and energy are floors: as long as only they tell, parts are
-compared by what is bounded without them.
+whole lanes can make it, or by ranges of lanes or extents. What costs too much by the point where a bound was found is
+left out of the part for good (see `ascent.fix`); where few chains are left so, all of them are tried together (see
+`listing`). Static bounds of cycles and energy are floors: as long as only they tell, parts are compared by what is
+bounded without them.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ SHARP, SHARPEST = 512.0, 2.0 ** 19
 many: of all parts, and of those that cannot be divided, for which there are four times the turns."""
 NEAR, MOST_LISTED, MOST_TRIED, MORE, TRIED_A_TURN = 0.05, 600, 5000, 16, 2000
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
-and how often chains are tried together; of both so many times more for parts that cannot be divided; and how many tries
-take about as long as a turn."""
+and how often chains are tried together; for parts that cannot be divided at any distance, and of both so many times
+more; and how many tries take about as long as a turn."""
 OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
 LEAST = 1e-3
@@ -51,10 +51,9 @@ MOST_REFINED, REFINED_TURNS = 12, 100
 """How often ranges of extents are halved at most, and as how many turns that counts."""
 MOST_BINS = 256
 """How many lanes of several dimensions along a side are told apart, at most."""
-LANE, LANES, FULL, CLOSE = 2, 10, 0.1, 1e-4
+LANE, LANES, CLOSE = 2, 10, 1e-4
 """How many layers of extents a memory has; how much more a difference in lanes counts than one in extents where a part
-is halved; how near to its limit a side of an array is full, and to the static bounds a bound counts as these (in
-logarithms)."""
+is halved; and how near to the static bounds a bound counts as these (in logarithms)."""
 
 
 class _Part(NamedTuple):
@@ -217,7 +216,7 @@ class DualBound(Resumable):
         pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1))
         found, taken, above = ascent.ascend(problem, work, *self.builder.told(case_of(part)), cut,
                                             4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
-                                            part.point.copy(), best, cut - NEAR, pool)
+                                            part.point.copy(), best, -inf if whole else cut - NEAR, pool)
         self.turns += taken
         least = -inf
         if above > -inf:
@@ -266,10 +265,8 @@ class DualBound(Resumable):
 
         By what rests at a memory where that is open; by whether a side of an array is full; or where all that rests is
         told (bounds rise most by the last of it), in halves, at the extents, or lanes, in which the chains differ most
-        that make up its bound. Where they differ in none and nothing else is left, it is halved at lanes along one side
-        of an array that is full: what chains of several ways to part lanes have together may fill both sides as no one
-        way does. At last chains count that nothing of the bound is made of, but which cost less where it was found, and
-        sides that are not full.
+        that make up its bound. At last chains count that nothing of the bound is made of, but which cost less where it
+        was found.
         """
         if self.refined and (self.parts[at].shares < 0.0).all():
             self._replace(at, self._look([self.parts[at]], cut), cut)
@@ -329,11 +326,8 @@ class DualBound(Resumable):
         return []
 
     def _halved(self, part: _Part, *, alone: bool) -> list[_Part]:
-        """Return halves of a part where it can be halved; ``alone`` if it can be divided in no other way."""
-        extents, sides = self._widest(part)
-        found = sides if extents is None and alone else extents
-        if found is None and alone:
-            found = next(filter(None, self._widest(part, every=True)), None)
+        """Return halves of a part; ``alone`` if it can be divided in no other way."""
+        found = self._widest(part) or (self._widest(part, every=True) if alone else None)
         return [] if found is None else self._halves(part, *found)
 
     def _refine(self) -> bool:
@@ -407,52 +401,44 @@ class DualBound(Resumable):
         found, (what, m) = [], divmod(layer, memories)
         first, end = p.edge_starts[g, m]
         for upper in (False, True):
-            cells, ways, sides = self._left(part)
+            cells, ways, _ = self._left(part)
             if what < LANE:
                 first, end = p.cell_starts[g:g + 2]
                 k = np.arange(end - first)
                 k = k % p.shapes[g, 1] if side else k // p.shapes[g, 1]
                 cells[layer, first:end][(k > last) != upper] = 0
-            elif what == LANE:
-                ways[first:end][(p.ends[first:end, 4 + side] > last) != upper] = 0
             else:
-                rows = np.unique(p.ends[first:end, 2 + side])
-                k = np.concatenate([np.arange(*p.lane_spans[row:row + 2]) for row in rows])
-                sides[k[(p.lane_logs[k, 0] > log(last + 0.5)) != upper]] = 0
-            found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways), sides=np.packbits(sides)))
+                ways[first:end][(p.ends[first:end, 4 + side] > last) != upper] = 0
+            found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways)))
         return found
 
-    def _widest(self, part: _Part, *, every: bool = False) -> list[tuple[int, int, int, int] | None]:
+    def _widest(self, part: _Part, *, every: bool = False) -> tuple[int, int, int, int] | None:
         """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half.
 
         Behind the layers come lanes by memory, which count more than extents: there are few of them, and half a lane
-        more or less leaves most to be gained. Then the same of lanes along first sides, where a side is nearly full.
-        With `every` all chains count that are kept, alike, and all sides.
+        more or less leaves most to be gained. With `every` all chains count that are kept, alike.
         """
         p, memories = self.problem, self.builder.memories
-        layers, found = LANE * memories, list[tuple[int, int, int, int] | None]([None, None])
+        layers, found, least = LANE * memories, None, 1e-6
         shares = (part.shares >= 0.0).astype(np.float64) if every else part.shares
-        least = [1e-6, 1e-6 if every or (part.point[p.sides] > np.log(part.most) - FULL).any() else inf]
         for g in range(len(p.dims)):
             some = shares[g] > 1e-3
             share, chains = shares[g, some] / shares[g, some].sum(), part.chains[g, some]
             arrays = np.flatnonzero(p.edge_starts[g, :, 0] < p.edge_starts[g, :, 1])
-            places = np.concatenate([np.arange(layers), layers + arrays, layers + memories + arrays])
+            places = np.concatenate([np.arange(layers), layers + arrays])
             for side in range(2 if p.shapes[g, 1] > 1 else 1):
                 cells, ways = chains[:, :layers], chains[:, layers + arrays]
                 low = self.builder.ranges[p.dims[g, side]].low
                 extents = low[cells % p.shapes[g, 1] if side else cells // p.shapes[g, 1]]
-                logs = np.hstack([np.log(extents), np.log(p.ends[ways, 4 + side]),
-                                  p.lane_logs[chains[:, layers + (1 + side) * memories + arrays], 0]])
+                logs = np.hstack([np.log(extents), np.log(p.ends[ways, 4 + side])])
                 mean = share @ logs
                 spread = share @ np.abs(logs - mean)
                 spread[layers:] *= LANES
-                for k in range(len(spread)):
-                    one_side, middle = bool(k >= layers + len(arrays)), exp(mean[k]) * (1 + 1e-9)
-                    if spread[k] > least[one_side]:
-                        least[one_side] = spread[k]
-                        found[one_side] = g, int(places[k]), side, int(
-                            middle if k >= layers else np.searchsorted(low, middle, "right") - 1)
+                k = int(spread.argmax())
+                if spread[k] > least:
+                    least, middle = spread[k], exp(mean[k]) * (1 + 1e-9)
+                    found = g, int(places[k]), side, int(
+                        middle if k >= layers else np.searchsorted(low, middle, "right") - 1)
         return found
 
 
