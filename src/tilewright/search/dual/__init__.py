@@ -15,8 +15,10 @@ left out of the part for good (see `ascent.fix`); where few chains are left so, 
 bounded without them.
 """
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from itertools import takewhile
 from math import exp, inf, log
 from typing import NamedTuple
 
@@ -101,6 +103,7 @@ class DualBound(Resumable):
         self.stuck = False
         """Whether ranges of extents cannot be refined any more, or have been often enough."""
         self.parts = self._all()
+        """Parts that may hold a better mapping than is known, in order of `_rank`."""
 
     def _all(self) -> list[_Part]:
         """Return the whole space as one part."""
@@ -126,17 +129,13 @@ class DualBound(Resumable):
         self._take(self.builder.over([Ranges(low, high, -(-int(high[-1]) // high)) for low, high in (
             ranges[str(d)] for d in range(len(ranges)))], [(f, d, lanes) for f, d, lanes in state["rows"].tolist()]))
         rows = part(state, "parts")
-        self.parts = [_Part(*row) for row in zip(*(rows[name] for name in _Part._fields), strict=True)]
-
-    @property
-    def bounds(self) -> Floats:
-        """``(n)``: by part of the space the logarithm of what no mapping of it scores below."""
-        return np.array([each.bound for each in self.parts])
+        self.parts = sorted((_Part(*row) for row in zip(*(rows[name] for name in _Part._fields), strict=True)),
+                            key=self._rank)
 
     @property
     def bound(self) -> float:
         """What no mapping scores below."""
-        return exp(self.bounds.min()) if self.parts else inf
+        return exp(min((each.bound for each in self._least), default=inf))
 
     def ended(self, score: float) -> bool:
         """Whether nothing is left to do: no mapping scores below ``score``, or nothing raises the bound any more."""
@@ -147,31 +146,33 @@ class DualBound(Resumable):
     @property
     def _held_up(self) -> bool:
         """Whether the bound is that of a part which cannot be divided."""
-        levels = self._levels
-        return any(each.whole for each, level in zip(self.parts, levels, strict=True) if level <= levels.min())
+        return any(each.whole for each in self._least)
 
     def work(self, turns: int, score: float) -> None:
         """Work on for some turns, or until it has `ended`."""
         last, cut = self.turns + turns, log(max(score, TINY))
         while self.turns < last and not self.ended(score):
-            at = int(np.lexsort((np.array([each.bare for each in self.parts]), self._levels))[0])
-            if self.parts and self._held_up:
+            if self._held_up:
                 self.stuck = not self._refine()
-            elif self.turns == 0:
-                self._replace(at, self._look([self.parts[at]], cut), cut)
-            else:
-                self._divide(at, cut)
+                continue
+            part = self.parts.pop(0)
+            for each in self._look([part], cut) if self.turns == 0 else self._divided(part, cut):
+                if each.bound < cut:
+                    insort(self.parts, each, key=self._rank)
 
-    @property
+    @cached_property
     def _floor(self) -> float:
         """What a bound is above (its logarithm) that tells more than the static bounds."""
         return self.problem.scale + float(self.problem.floors[::-1] @ self.problem.factors) + CLOSE
 
+    def _rank(self, part: _Part) -> tuple[float, float]:
+        """Return which part comes first: by its bound; where static bounds are all that tells, by what tells more."""
+        return max(part.bound, self._floor), part.bare
+
     @property
-    def _levels(self) -> Floats:
-        """``(n)``: the bounds of parts; where static bounds are all that tells, they are alike."""
-        levels: Floats = np.maximum(self.bounds, self._floor)
-        return levels
+    def _least(self) -> Iterator[_Part]:
+        """The parts of which the bounds are least, alike where static bounds are all that tells."""
+        return takewhile(lambda each: max(each.bound, self._floor) <= self._rank(self.parts[0])[0], self.parts)
 
     @cached_property
     def _bare(self) -> DualProblem:
@@ -250,28 +251,22 @@ class DualBound(Resumable):
                                       point=own.point if own.bare > each.bare else each.point))
         return found
 
-    def _replace(self, at: int, parts: Sequence[_Part], cut: float) -> None:
-        """Put parts in the place of one; those that hold nothing below the best score are left out."""
-        del self.parts[at]
-        self.parts += [each for each in parts if each.bound < cut]
-
     def _cases(self, part: _Part) -> list[_Part]:
         """Return what a part falls into by what rests at a memory where that is open, if it is anywhere."""
         return [part._replace(case=np.array([(OPEN,) * 3 if rest is None else rest for rest in case]))
                 for case in self.builder.parted(case_of(part))]
 
-    def _divide(self, at: int, cut: float) -> None:
-        """Divide a part in the way that promises least work.
+    def _divided(self, part: _Part, cut: float) -> list[_Part]:
+        """Return what a part falls into, divided in the way that promises least work, or itself, looked at once more.
 
         By what rests at a memory where that is open; by whether a side of an array is full; or where all that rests is
         told (bounds rise most by the last of it), in halves, at the extents, or lanes, in which the chains differ most
         that make up its bound. At last chains count that nothing of the bound is made of, but which cost less where it
         was found.
         """
-        if self.refined and (self.parts[at].shares < 0.0).all():
-            self._replace(at, self._look([self.parts[at]], cut), cut)
-            return
-        part, least, chosen = self.parts[at], inf, list[_Part]()
+        if self.refined and (part.shares < 0.0).all():
+            return self._look([part], cut)
+        least, chosen = inf, list[_Part]()
         cases, topped = self._cases(part), self._topped(part)
         halved = [] if cases else self._halved(part, alone=not topped)
         for parts in (cases, topped, halved):
@@ -281,10 +276,7 @@ class DualBound(Resumable):
                 least, chosen = grows, found
             if grows == 0.0:
                 break
-        if chosen:
-            self._replace(at, chosen, cut)
-        else:
-            self._replace(at, [each._replace(whole=True) for each in self._look([part], cut, whole=True)], cut)
+        return chosen or [each._replace(whole=True) for each in self._look([part], cut, whole=True)]
 
     @cached_property
     def _lanes(self) -> Integers:
@@ -360,7 +352,7 @@ class DualBound(Resumable):
             key = b"".join(given.tobytes() for given in (made.case, made.cells, made.ways))
             other = parts.setdefault(key, made)
             parts[key] = other._replace(bound=min(other.bound, made.bound), bare=min(other.bare, made.bare))
-        self.parts = list(parts.values())
+        self.parts = sorted(parts.values(), key=self._rank)
         self.refined += 1
         self.turns += REFINED_TURNS
         return True

@@ -392,7 +392,7 @@ class Builder:
         for m, rest in enumerate(case):
             if rest is not None and rest[0] >= 0 > rest[2] and len({t for t, _ in self.windows}) == 1:
                 found = [(*case[:m], (*rest[:2], k), *case[m + 1:]) for k in range(len(self.windows))]
-                if len(found) > 1 and not np.array_equal(self.index(found[0]), self.index(case)):
+                if len(found) > 1 and not np.array_equal(self.told(found[0])[0], self.told(case)[0]):
                     return found
         return []
 
