@@ -290,6 +290,14 @@ def test_as_many_kept_sets_race_as_the_budget_pays_for(budget, most):
     assert len(entrants) == most and 0 in entrants
 
 
+@pytest.mark.parametrize(("budget", "legs"), [
+    (Budget(None, 0.05), (0.5,)), (Budget(None, 0.2), (0.25, 0.25)), (Budget(240), (0.25, 0.25))])
+def test_two_that_race_for_time_have_a_quarter_each_before_the_better_gets_the_rest(budget, legs):
+    kept = KeptSets(MapSpace(LAYER, preset("edge-s2")))
+    request = Request(kept.space, Objective.parse("edp"), "random", budget, 0, {})
+    assert race._Rules.of_kept(kept, request).legs == legs
+
+
 def test_results_of_other_processes_bring_their_bounds_along_without_what_these_are_made_of():
     """That would be the tables of all layers that the process has bounded: half a megabyte a result."""
     found = search_spaces(KeptSets(MapSpace(LAYER, preset("eyeriss"))), budget=200)

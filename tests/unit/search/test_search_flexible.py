@@ -52,6 +52,17 @@ def test_the_best_member_is_found():
     assert search_spaces(spaces, objective="latency", budget=1000).score == min(each)
 
 
+def test_the_better_of_two_large_spaces_is_found():
+    """The first is on a machine where no access is as cheap as on that of the second."""
+    dear = preset("edge-s1")
+    dear = replace(dear, compute=replace(dear.compute, energy_pj_per_mac=1e6))
+    spaces = MapSpace(LAYER, dear), MapSpace(LAYER, preset("edge-s1"))
+    found = search_spaces(spaces, objective="energy", mapper="random", budget=400)
+    alone = search(LAYER, dear, objective="energy", mapper="random", budget=400)
+    assert (found.samples, alone.samples) == (400, 400)
+    assert found.score < alone.bound
+
+
 def test_members_that_their_part_covers_are_enumerated_beside_those_that_race():
     """One mapping, on a machine where no access of the other member's machine is as cheap."""
     dear = preset("edge-s1")
