@@ -275,3 +275,6 @@ def test_a_bound_over_halved_ranges_goes_on_where_it_was_kept(stuck):
         each.work(20, least)
     assert dual.parts
     assert (dual.bound, dual.turns, len(dual.parts)) == (other.bound, other.turns, len(other.parts))
+    dual.work(2000, least)
+    other.restore(dual.state())
+    assert (dual.parts, other.parts) == ([], [])

@@ -241,6 +241,15 @@ def test_where_tiles_need_not_divide_a_dual_bound_is_raised_that_goes_on_where_i
     assert (again.score, again.proven) == (found.score, found.proven)
 
 
+def test_a_dual_bound_rests_where_its_parts_take_too_many_bytes(monkeypatch):
+    """One part of this space takes some 2 KB."""
+    space, proven = MapSpace(PROVABLE.operator, EYERISS, "imperfect"), []
+    for most in (10_000, 1 << 26):
+        monkeypatch.setattr(auto, "LARGEST_DUAL", most)
+        proven.append(search(space.operator, EYERISS, space=space, budget=8000, options={"prove": 2000}).proven)
+    assert space_bounds(space).edp < proven[0] < proven[1]
+
+
 def test_a_proof_that_ended_is_still_complete_when_taken_up(tmp_path):
     file = tmp_path / "search.npz"
     assert prove(watch=Watch(checkpoint=file)).complete and prove(watch=Watch(checkpoint=file)).complete

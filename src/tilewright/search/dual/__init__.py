@@ -79,9 +79,15 @@ class _Part(NamedTuple):
     most: Integers
     full: Marks
     """``(s)``: by limit of an array the most lanes, and whether there are exactly as many."""
+    slots: Integers
     shares: Floats
     chains: Integers
-    """``(g, a)`` and ``(g, a, 5 m)``: the chains that the bound is made of, by their weights (-1: none)."""
+    """``(k)``, ``(k)`` and ``(k, 5 m)``: the chains that the bound is made of, or that cost less where it was found:
+    where each goes in the work, group by group, its weight, and what it is."""
+
+
+VARIED = "slots", "shares", "chains"
+"""What parts have more or fewer of."""
 
 
 class DualBound(Resumable):
@@ -113,14 +119,20 @@ class DualBound(Resumable):
         most = np.array([values[-1] for values in self._products], dtype=np.int64)
         return [_Part(-inf, -inf, False, np.zeros(self.builder.first_side + len(p.sides)),
                       np.full((memories - 1, 3), OPEN), cells, ways, sides, most, np.zeros(len(most), np.uint8),
-                      np.full((len(p.dims), ATOMS), -1.0),
-                      np.zeros((len(p.dims), ATOMS, 5 * memories), dtype=np.int32))]
+                      np.zeros(0, np.int16), np.zeros(0), np.zeros((0, 5 * memories), dtype=np.int32))]
+
+    @property
+    def size(self) -> int:
+        """How many bytes the parts take, about."""
+        return len(self.parts) * sum(np.asarray(own).nbytes for own in self.parts[-1]) if self.parts else 0
 
     def state(self) -> State:
         """Return all that changes, as arrays."""
         ranges = {f"ranges.{d}": np.array([own.low, own.high]) for d, own in enumerate(self.builder.ranges)}
         return {**super().state(), **ranges, "rows": np.array(list(self.builder.spread.rows)).reshape(-1, 3), **{
-            f"parts.{name}": np.array([getattr(each, name) for each in self.parts]) for name in _Part._fields}}
+            f"parts.{name}": (np.concatenate if name in VARIED else np.array)(
+                [getattr(each, name) for each in self.parts or self._all()]) for name in _Part._fields},
+            "starts": np.cumsum([0, *(len(each.slots) for each in self.parts)])}
 
     def restore(self, state: State) -> None:
         """Set all that changes as it was when `state` was taken."""
@@ -128,9 +140,10 @@ class DualBound(Resumable):
         ranges = part(state, "ranges")
         self._take(self.builder.over([Ranges(low, high, -(-int(high[-1]) // high)) for low, high in (
             ranges[str(d)] for d in range(len(ranges)))], [(f, d, lanes) for f, d, lanes in state["rows"].tolist()]))
-        rows = part(state, "parts")
-        self.parts = sorted((_Part(*row) for row in zip(*(rows[name] for name in _Part._fields), strict=True)),
-                            key=self._rank)
+        rows, starts = part(state, "parts"), state["starts"]
+        varied = {name: np.split(rows[name], starts[1:-1]) for name in VARIED}
+        parts = [_Part(*row) for row in zip(*(varied.get(name, rows[name]) for name in _Part._fields), strict=True)]
+        self.parts = sorted(parts[:len(starts) - 1], key=self._rank)
 
     @property
     def bound(self) -> float:
@@ -211,7 +224,9 @@ class DualBound(Resumable):
         from tilewright.search.dual import ascent, listing  # noqa: PLC0415  (Numba loads late)
 
         best, work = part.point.copy(), self._work
-        work.parts[:], work.paths[:] = part.shares, part.chains
+        work.parts[:] = -1.0
+        for into, given in ((work.parts, part.shares), (work.paths, part.chains)):
+            into.reshape(-1, *into.shape[2:])[part.slots] = given
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
         problem = problem._replace(limits=np.log(part.most))
         pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1))
@@ -225,10 +240,12 @@ class DualBound(Resumable):
             least, tried = pool.tried(floored, above, cut, MOST_TRIED * (MORE if whole else 1))
             self.turns += tried // TRIED_A_TURN
             found = max(found, least if least >= cut else least - BOUND)
+        slots = np.flatnonzero(work.parts >= 0.0)
         return part._replace(bound=found, bare=found, whole=least > -inf, point=best,
                              cells=np.packbits(work.cells, 1), ways=np.packbits(work.ways_left),
-                             sides=np.packbits(work.sides_left), shares=work.parts.copy(),
-                             chains=work.paths.astype(np.int32))
+                             sides=np.packbits(work.sides_left), slots=slots.astype(np.int16),
+                             shares=work.parts.ravel()[slots],
+                             chains=work.paths.reshape(-1, work.paths.shape[2])[slots].astype(np.int32))
 
     def _left(self, part: _Part) -> tuple[Marks, Marks, Marks]:
         """Return which cells by layer, ways through arrays, and ways to part lanes are left in a part."""
@@ -264,7 +281,7 @@ class DualBound(Resumable):
         that make up its bound. At last chains count that nothing of the bound is made of, but which cost less where it
         was found.
         """
-        if self.refined and (part.shares < 0.0).all():
+        if self.refined and not len(part.slots):
             return self._look([part], cut)
         least, chosen = inf, list[_Part]()
         cases, topped = self._cases(part), self._topped(part)
@@ -348,7 +365,8 @@ class DualBound(Resumable):
             # Over narrower ranges a mapping may take more lanes than it was taken to: of sides all is left again.
             made = each._replace(
                 whole=False, cells=np.packbits(own[:, cells], 1), sides=whole.sides, most=whole.most, full=whole.full,
-                ways=np.packbits(np.append(through, np.uint8(1))[ways]), shares=whole.shares, chains=whole.chains)
+                ways=np.packbits(np.append(through, np.uint8(1))[ways]), slots=whole.slots, shares=whole.shares,
+                chains=whole.chains)
             key = b"".join(given.tobytes() for given in (made.case, made.cells, made.ways))
             other = parts.setdefault(key, made)
             parts[key] = other._replace(bound=min(other.bound, made.bound), bare=min(other.bare, made.bare))
@@ -412,10 +430,10 @@ class DualBound(Resumable):
         """
         p, memories = self.problem, self.builder.memories
         layers, found, least = LANE * memories, None, 1e-6
-        shares = (part.shares >= 0.0).astype(np.float64) if every else part.shares
+        of, shares = part.slots // ATOMS, np.ones(len(part.shares)) if every else part.shares
         for g in range(len(p.dims)):
-            some = shares[g] > 1e-3
-            share, chains = shares[g, some] / shares[g, some].sum(), part.chains[g, some]
+            some = (of == g) & (shares > 1e-3)
+            share, chains = shares[some] / shares[some].sum(), part.chains[some]
             arrays = np.flatnonzero(p.edge_starts[g, :, 0] < p.edge_starts[g, :, 1])
             places = np.concatenate([np.arange(layers), layers + arrays])
             for side in range(2 if p.shapes[g, 1] > 1 else 1):

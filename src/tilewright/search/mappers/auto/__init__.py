@@ -35,9 +35,10 @@ DRAWN_A_SECOND, FEWEST_DRAWN = 200, 4
 they leave most of the time to breeding."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
-TURNS, TURNS_PER_SAMPLE, FREE_TURNS, MOST_TURNS = 250, 0.5, 1000, 40_000
+TURNS, TURNS_PER_SAMPLE, FREE_TURNS, LARGEST_DUAL = 250, 0.5, 1000, 1 << 26
 """Turns at a time of raising the bound; for every mapping bred, about half of the time; before anything is bred where
-another space has done better (then one mapping for each), as most such are closed by then; and at most."""
+another space has done better (then one mapping for each), as most such are closed by then; and the bytes of its parts
+at which it rests."""
 NODES_PER_TURN = 150
 """Partial mappings that branch and bound looks at for each turn of raising the bound beside it, which takes a third as
 long; there is a turn for each mapping that it proposes, too."""
@@ -147,7 +148,7 @@ class AutoMapper(Resumable):
     @property
     def _rests(self) -> bool:
         """Whether nothing raises the dual bound any more."""
-        return self.dual is not None and (self.dual.turns >= MOST_TURNS or self.dual.ended(np.inf))
+        return self.dual is not None and (self.dual.size >= LARGEST_DUAL or self.dual.ended(np.inf))
 
     @cached_property
     def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
@@ -198,7 +199,7 @@ class AutoMapper(Resumable):
             return
         self.dual = self._dual
         due = min(TURNS, due - self.dual.turns)
-        if due > 0 and score < ILLEGAL and self.dual.turns < MOST_TURNS:
+        if due > 0 and score < ILLEGAL and self.dual.size < LARGEST_DUAL:
             self.dual.work(due, score)
 
     def ask(self, most: int) -> MappingBatch:
