@@ -15,11 +15,11 @@ _LENGTH = hashlib.sha256().digest_size
 
 
 @cache
-def model_sources() -> str:
-    """Return a hash of the code that decides what a mapping costs and which are found."""
+def model_sources(*more: str) -> str:
+    """Return a hash of the code that decides what a mapping costs and which are found, and of ``more`` rooms."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for room in ("hardware", "workload", "mapping", "cost", "search"):
+    for room in ("hardware", "workload", "mapping", "cost", "search", *more):
         for path in sorted((root / room).rglob("*")):
             if path.suffix in (".py", ".yaml", ".json"):
                 digest.update(path.read_bytes())

@@ -4,7 +4,7 @@ A state is what a step is known by (fixed features) and the choices of the step 
 step by step; then one pass over all steps gives the gradient.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ RATE = 1e-3
 """Of Adam."""
 LARGEST_NORM = 10.0
 """Of a gradient; longer ones are cut."""
+Open = Callable[[int, Ints | None], NDArray[np.bool_]]
+"""Says which combinations of choices ``(b, ...)`` are open at a step, by the choices ``(b, a)`` of the one before.
+
+At the first step there are none, and it may say so once for all."""
 
 
 class RecurrentPolicy:
@@ -37,9 +41,12 @@ class RecurrentPolicy:
         Of the weights and the draws.
     recurrent
         Whether a step knows of those before the last: an LSTM, or two plain layers of that width.
+    rate
+        Of Adam.
     """
 
-    def __init__(self, features: Floats, choices: tuple[int, ...], seed: int, recurrent: bool = True) -> None:
+    def __init__(self, features: Floats, choices: tuple[int, ...], seed: int, recurrent: bool = True,
+                 rate: float = RATE) -> None:
         self.features, self.choices, self.recurrent = torch.from_numpy(features), choices, recurrent
         self.highest = torch.tensor([max(1, count - 1) for count in choices])
         self.draws = torch.Generator().manual_seed(seed)
@@ -49,15 +56,20 @@ class RecurrentPolicy:
         scale = WIDTH**-0.5
         self.weights = {name: ((torch.rand(shape, generator=self.draws) * 2 - 1) * scale).requires_grad_()
                         for name, shape in shapes.items()}
-        self.adam = torch.optim.Adam(list(self.weights.values()), lr=RATE, foreach=False, fused=False)
+        self.adam = torch.optim.Adam(list(self.weights.values()), lr=rate, foreach=False, fused=False)
 
-    def draw(self, episodes: int) -> Ints:
-        """Return the choices ``(b, t, a)`` of so many episodes."""
+    def draw(self, episodes: int, combinations: Open | None = None) -> tuple[Ints, NDArray[np.bool_] | None]:
+        """Return the choices ``(b, t, a)`` of so many episodes, and which values of each were open ``(b, t, sum)``.
+
+        Choices are drawn one after the other, each of the values with which some combination is open; of all, where
+        ``combinations`` are not told.
+        """
         weights = self.weights
         with one_thread(), torch.no_grad():
             hidden = cell = torch.zeros(episodes, WIDTH)
-            last, found = torch.zeros(episodes, len(self.choices)), []
-            for features in self.features:
+            last, found = torch.zeros(episodes, len(self.choices)), list[torch.Tensor]()
+            every, rows = list[torch.Tensor](), torch.arange(episodes)
+            for step, features in enumerate(self.features):
                 state = torch.cat([features.expand(episodes, -1), last], dim=1)
                 if self.recurrent:
                     hidden, cell = torch.lstm_cell(state, (hidden, cell), weights["into"], weights["within"],
@@ -65,21 +77,42 @@ class RecurrentPolicy:
                 else:
                     hidden = self._plain(state)
                 logits = torch.nn.functional.linear(hidden, weights["out"], weights["out_bias"])
-                drawn = [self._drawn(part) for part in logits.split(self.choices, dim=1)]
+                drawn = []
+                if combinations is not None:
+                    left = torch.from_numpy(combinations(step, found[-1].numpy() if found else None))
+                    left = left.expand(episodes, *left.shape[1:])
+                for part in logits.split(self.choices, dim=1):
+                    if combinations is None:
+                        drawn.append(self._drawn(part))
+                        continue
+                    every.append(left.flatten(1).unflatten(1, (part.shape[1], -1)).any(dim=2))
+                    drawn.append(self._drawn(part.masked_fill(~every[-1], -torch.inf)))
+                    left = left[rows, drawn[-1]]
                 found.append(torch.stack(drawn, dim=1))
                 last = self._scaled(found[-1])
-        return np.asarray(torch.stack(found, dim=1).numpy())
+        values = torch.cat(every, dim=1).reshape(episodes, len(found), -1).numpy() if every else None
+        return np.asarray(torch.stack(found, dim=1).numpy()), values
 
-    def learn(self, chosen: Ints, returns: NDArray[np.floating], counts: NDArray[np.bool_]) -> None:
-        """Make choices ``(b, t, a)`` likelier by their ``returns`` ``(b, t)``, where a step ``counts``."""
+    def learn(self, chosen: Ints, returns: NDArray[np.floating], counts: NDArray[np.bool_],
+              values: NDArray[np.bool_] | None = None, entropy: float = 0.0) -> None:
+        """Make choices ``(b, t, a)`` likelier by their ``returns`` ``(b, t)``, where a step ``counts``.
+
+        ``values`` are those that were open, ``entropy`` is worth so much a choice: it keeps choices from being settled
+        on what few episodes said.
+        """
         weights, actions = self.weights, torch.from_numpy(chosen)
         with one_thread():
             logits = torch.nn.functional.linear(self._hidden(actions), weights["out"], weights["out_bias"])
+            if values is not None:  # finite, as nothing times minus infinity is no number
+                logits = logits.masked_fill(~torch.from_numpy(values), -1e9)
             gained = torch.zeros(())
             weight = torch.from_numpy((returns * counts).astype(np.float32))
+            made = torch.from_numpy(counts.astype(np.float32))
             for at, part in enumerate(logits.split(self.choices, dim=2)):
                 likely = part.log_softmax(dim=2)
                 gained = gained + (likely.gather(2, actions[:, :, at:at + 1])[..., 0] * weight).sum()
+                if entropy:
+                    gained = gained - entropy * ((likely.exp() * likely).sum(dim=2) * made).sum()
             loss = -gained / len(chosen)
             self.adam.zero_grad()
             loss.backward()

@@ -40,6 +40,8 @@ LEVELS: Mapping[int, tuple[int, ...]] = {
 DRAM = 6.4
 """Words a cycle, at 1 GHz."""
 CONX = "Con'X"
+ONE_STAGE, TWO_STAGES = "reinforce-published", "confuciux-published"
+"""The methods that claims are judged on."""
 OWNER = "confuciux-table8.4"
 """The study whose cells all of them share."""
 

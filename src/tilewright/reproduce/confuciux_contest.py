@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, between, follows, judge, less
-from tilewright.reproduce.confuciux_allocation import Query, confirmed_note, method_cell, optimum_cell, shown
+from tilewright.reproduce.confuciux_allocation import (
+    ONE_STAGE,
+    TWO_STAGES,
+    Query,
+    confirmed_note,
+    method_cell,
+    optimum_cell,
+    shown,
+)
 from tilewright.reproduce.study import Findings, Setting, Table, published, published_cells
 
 Row = tuple[str, ...]
@@ -213,8 +221,8 @@ def repeated(*tables: Printed) -> list[tuple[Query, float, float]]:
         for row, values in printed.rows.items():
             for name, value in zip(printed.columns, values, strict=True):
                 way = printed.way(row, name)
-                if way.method == "confuciux" and way.part == "first":
-                    way = Way(way.asked, "reinforce")  # the first stage alone
+                if way.method == TWO_STAGES and way.part == "first":
+                    way = Way(way.asked, ONE_STAGE)  # the first stage alone
                 if isnan(value) or way.part == "minutes":
                     continue
                 if way in known:

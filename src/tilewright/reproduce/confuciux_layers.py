@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tilewright.codesign.allocation import PE_LEVELS, AllocationProblem, AllocationTable, allocate, observations
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, cases, judge
-from tilewright.reproduce.confuciux_allocation import OWNER, confirmed_note, shown, table
+from tilewright.reproduce.confuciux_allocation import ONE_STAGE, OWNER, confirmed_note, shown, table
 from tilewright.reproduce.confuciux_contest import SOURCE, TRAFFIC
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 
@@ -60,7 +60,7 @@ def layer_cell(name: str, objective: str, free: bool, epochs: int, seed: int) ->
         one = AllocationTable(alone, whole.latency_cycles[at], whole.energy_pj[at], whole.area_um2[at],
                               whole.power_mw[at])
         found = allocate(AllocationProblem(one, objective=objective),  # type: ignore[arg-type]
-                         "reinforce", epochs=epochs, seed=seed)
+                         ONE_STAGE, epochs=epochs, seed=seed)
         return {"last": found.value}
 
     return Cell({"layer": name, "objective": objective, "free": free, "epochs": epochs, "seed": seed}, compute, epochs)

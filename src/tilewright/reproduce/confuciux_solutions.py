@@ -9,8 +9,10 @@ from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
 from tilewright.reproduce.confuciux_allocation import (
     CONX,
+    ONE_STAGE,
     OWNER,
     STYLES,
+    TWO_STAGES,
     Query,
     confirmed_note,
     method_cell,
@@ -129,7 +131,7 @@ LOCAL = gain("Fine-tuning improves what it found", "22.7 % less latency", 3.2 / 
               cells=OWNER)
 def run88(setting: Setting, runner: Runner) -> Findings:
     """Follow both stages, and a genetic algorithm alone."""
-    both, alone = (IOT, "confuciux"), (IOT, "ga")
+    both, alone = (IOT, TWO_STAGES), (IOT, "ga")
 
     def rows(found: dict[Search, list[Run]], free: bool) -> tuple[Table, list[Plot]]:
         lines = [(str(seed), *map(shown, (*_stages(run), _known(last(other)))))
@@ -173,14 +175,14 @@ def run87(setting: Setting, runner: Runner) -> Findings:
         lines = []
         for one in asked:
             names = table(one.network, one.style, 12, True).stages.names
-            ours, best = found[one, "reinforce"][0]["layers"], found[one, "optimum"][0]["layers"]
+            ours, best = found[one, ONE_STAGE][0]["layers"], found[one, "optimum"][0]["layers"]
             lines += [(one.network, name, *mine[1:], *other[1:])
                       for name, mine, other in zip(names, ours, best, strict=True)]
         return Table("layers" if free else "layers-dram", f"Elements and filters by layer, {TRAFFIC[free]}", (
             "Network", "Layer", *(f"{who} {what}" for who in ("Agent", "Optimum") for what in PLACES)), tuple(lines)), [
                 Plot(f"{one.network}{'' if free else '-dram'}", f"Elements of {one.network}, {TRAFFIC[free]}", [
                     {"type": "bar", "name": who, "y": [layer[1] for layer in found[one, method][0]["layers"]]}
-                    for who, method in (("agent, first seed", "reinforce"), ("optimum", "optimum"))], {})
+                    for who, method in (("agent, first seed", ONE_STAGE), ("optimum", "optimum"))], {})
                 for one in asked]
 
     def judged(found: dict[Search, list[Run]]) -> list[Judgement]:
@@ -190,12 +192,12 @@ def run87(setting: Setting, runner: Runner) -> Findings:
             at = PLACES[what]
             ours, best = ([lower((run["layers"][layer][at], run["layers"][layer - 1][at])
                                  for layer in range(1, len(kinds)) if kinds[layer]) for run in found[IOT, method]]
-                          for method in ("reinforce", "optimum"))
+                          for method in (ONE_STAGE, "optimum"))
             told.append(judge(claim, ours, f"{median(ours):.0%}; the optimum {best[0]:.0%}"))
-        ours, best = ([wide_share(run) for run in found[asked[1], method]] for method in ("reinforce", "optimum"))
+        ours, best = ([wide_share(run) for run in found[asked[1], method]] for method in (ONE_STAGE, "optimum"))
         return [*told, judge(WIDE, ours, f"{median(ours):.0%}; the optimum {best[0]:.0%}")]
 
-    return by_traffic([(one, method) for one in asked for method in ("reinforce", "optimum")], setting, runner, rows,
+    return by_traffic([(one, method) for one in asked for method in (ONE_STAGE, "optimum")], setting, runner, rows,
                       judged)
 
 
@@ -217,17 +219,17 @@ def run89(setting: Setting, runner: Runner) -> Findings:
 
     def rows(found: dict[Search, list[Run]], free: bool) -> tuple[Table, list[Plot]]:
         names = table(IOT.network, "dla", 12, True).stages.names
-        columns = [styles_of(found[one, method][0]) for one in asked for method in ("reinforce", "optimum")]
+        columns = [styles_of(found[one, method][0]) for one in asked for method in (ONE_STAGE, "optimum")]
         return Table("styles" if free else "styles-dram", f"Style by layer, {TRAFFIC[free]}", (
             "Layer", *(f"{who}, {one.within}" for one in asked for who in ("Agent", "Optimum"))),
             tuple(zip(names, *columns, strict=True))), []
 
     def judged(found: dict[Search, list[Run]]) -> list[Judgement]:
         ours, best = ([early_share(styles_of(run)) for run in found[asked[0], method]]
-                      for method in ("reinforce", "optimum"))
+                      for method in (ONE_STAGE, "optimum"))
         return [judge(EARLY, ours, f"{median(ours):.0%}; the optimum {best[0]:.0%}")]
 
-    return by_traffic([(one, method) for one in asked for method in ("reinforce", "optimum")], setting, runner, rows,
+    return by_traffic([(one, method) for one in asked for method in (ONE_STAGE, "optimum")], setting, runner, rows,
                       judged)
 
 

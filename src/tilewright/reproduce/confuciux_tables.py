@@ -6,7 +6,17 @@ from statistics import geometric_mean
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, judge, less, lower
-from tilewright.reproduce.confuciux_allocation import CONX, LEVELS, OWNER, STYLES, Query, optimum_cell, shown
+from tilewright.reproduce.confuciux_allocation import (
+    CONX,
+    LEVELS,
+    ONE_STAGE,
+    OWNER,
+    STYLES,
+    TWO_STAGES,
+    Query,
+    optimum_cell,
+    shown,
+)
 from tilewright.reproduce.confuciux_contest import (
     SOURCE,
     Figures,
@@ -28,7 +38,7 @@ STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
 """A ninth is for the first stage, as published: 5,000 before 2,000 generations of 20."""
 
 METHODS = {"Grid": "grid", "Random": "random", "SA": "annealing", "GA": "ga", "Bayes. Opt.": "bayesian",
-           CONX: "reinforce"}
+           CONX: ONE_STAGE}
 BASELINES = tuple(METHODS)[:-1]
 BUDGETS = ("unlimited", "area=cloud", "area=iot", "area=iotx", "power=cloud", "power=iot", "power=iotx")
 TABLE_4 = Printed.read(
@@ -79,7 +89,7 @@ def averages(figures: Figures) -> Judgement:
 
 
 SINGLE = ("dla", "shi", "eye")
-TABLE_6 = Printed.read("confuciux-table8.6", 2, lambda row, column: Way(Query(row[0], column, row[1]), "reinforce"))
+TABLE_6 = Printed.read("confuciux-table8.6", 2, lambda row, column: Way(Query(row[0], column, row[1]), ONE_STAGE))
 
 
 def with_best(figures: Figures) -> Figures:
@@ -123,7 +133,7 @@ def looser(*tables: Printed) -> Judgement:
     order = {"area=cloud": 0, "area=iot": 1, "area=iotx": 2}
     known = {way.asked: value for printed in tables for row, values in printed.rows.items()
              for name, value in zip(printed.columns, values, strict=True)
-             if (way := printed.way(row, name)).method == "reinforce"}
+             if (way := printed.way(row, name)).method == ONE_STAGE}
     pairs = [(one, other) for one in known for other in known if one._replace(within="") == other._replace(within="")
              and order[one.within] < order[other.within]]
     worse = [(one, other) for one, other in pairs if known[one] > known[other]]
@@ -134,7 +144,7 @@ def looser(*tables: Printed) -> Judgement:
 
 PARTS = {"first valid": "valid", "global": "first", "fine-tuned": "last"}
 TABLE_7 = Printed.read(
-    "confuciux-table8.7", 2, lambda row, column: Way(Query(row[0], within=row[1]), "confuciux", PARTS[column]))
+    "confuciux-table8.7", 2, lambda row, column: Way(Query(row[0], within=row[1]), TWO_STAGES, PARTS[column]))
 FIRST, SECOND = lead("global", ["first valid"]), lead("fine-tuned", ["global"])
 MEASURED_7 = (
     Measures(gain("The first stage improves the first allocation within the budget", "56 % to 99 % less latency",
@@ -158,7 +168,7 @@ def run87(setting: Setting, runner: Runner) -> Findings:
         MEASURED_7, stated_ranges(RANGES_7, TABLE_7.figures, STATED_7))
 
 
-SOLVERS = {"GA": "ga", "PPO2": "ppo", CONX: "reinforce"}
+SOLVERS = {"GA": "ga", "PPO2": "ppo", CONX: ONE_STAGE}
 TABLE_3 = Printed.read("confuciux-table8.3", 3, lambda row, column: Way(Query(row[0], row[1], row[2]), SOLVERS[column]))
 LEAD_3 = lead(CONX, ["PPO2"])
 MEASURED_3 = (
@@ -194,7 +204,7 @@ def agreement(*tables: Printed) -> Judgement:
         for asked, one, again in other))
 
 
-AGENTS = {"A2C": "a2c", "ACKTR": "trpo", "PPO2": "ppo", "DDPG": "ddpg", "SAC": "sac", "TD3": "td3", CONX: "reinforce"}
+AGENTS = {"A2C": "a2c", "ACKTR": "trpo", "PPO2": "ppo", "DDPG": "ddpg", "SAC": "sac", "TD3": "td3", CONX: ONE_STAGE}
 OTHERS = tuple(AGENTS)[:-1]
 MINUTES = tuple(f"{name} min" for name in AGENTS)
 TABLE_5 = Printed.read(
@@ -245,7 +255,7 @@ COLUMNS = ("baseline-dla", "dla global", "dla fine-tuned", "MIX global", "MIX fi
 TABLE_8 = Printed.read(
     "confuciux-table8.8", 2, lambda row, column: Way(
         Query(row[1], "MIX" if "MIX" in column else "dla", row[0], levels=128),
-        "uniform" if "baseline" in column else "confuciux", "first" if "global" in column else "last"))
+        "uniform" if "baseline" in column else TWO_STAGES, "first" if "global" in column else "last"))
 
 
 def first_better(figures: Figures) -> float:
@@ -293,7 +303,7 @@ def possible(printed: Printed, bounds: Mapping[Row, float]) -> Judgement:
         f"{value:.1E} is published for {row[1]} within {row[0]}" for row, value in below), impossible=bool(below))
 
 
-NETS = {"MLP": "reinforce-mlp", "RNN": "reinforce"}
+NETS = {"MLP": "reinforce-mlp", "RNN": ONE_STAGE}
 COUNTS = {f"{count} levels": count for count in (10, 12, 14)}
 TABLE_9 = Printed.read(
     "confuciux-table8.9", 2, lambda row, column: Way(

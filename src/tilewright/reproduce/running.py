@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tilewright.base import InputError, csv_text, model_sources, write_whole
+from tilewright.base import InputError, csv_text, write_whole
 from tilewright.jobs import Observer, Runner
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 from tilewright.store import results_in
@@ -105,7 +105,7 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         outcome = StudyOutcome(
             study, setting, findings, time.perf_counter() - began, runner.computed, len(kept.taken),
             len(kept.outdated), datetime.now(UTC).isoformat(timespec="seconds"), folder,
-            {"tilewright": version("tilewright"), "sources": model_sources(), "study": str(study.version)})
+            {"tilewright": version("tilewright"), "sources": kept.sources, "study": str(study.version)})
         write_outcome(outcome)
     return outcome
 

@@ -17,6 +17,8 @@ from tilewright.store.opening import Database, insert_into
 from tilewright.store.tables import RESULTS
 
 FILE = "results.sqlite"
+STUDIED = "allocation", "codesign", "fusion", "learn", "packing", "recommendation", "scheduling"
+"""Rooms that a value may come from, other than those of the model."""
 _AT_ONCE = 500
 
 
@@ -40,6 +42,7 @@ class Results(Database):
                  fresh: bool = False, keep_outdated: bool = False) -> None:
         super().__init__(place)
         self.study, self.fresh, self.keep_outdated = study, fresh, keep_outdated
+        self.sources = model_sources(*STUDIED)
         self.belongs = {"study": study, "version": f"{version('tilewright')}/{study_version}"}
         self.taken: set[str] = set()
         """Values used that another run computed."""
@@ -64,7 +67,7 @@ class Results(Database):
 
     def put(self, job: Mapping[str, object], value: Any) -> None:
         """Keep the value of a job, unless another run has kept one; it is on the disk when this returns."""
-        row = {"key": self.key(job), "sources": model_sources(), "study": self.study, "job": json.dumps(dict(job)),
+        row = {"key": self.key(job), "sources": self.sources, "study": self.study, "job": json.dumps(dict(job)),
                "value": json.dumps(value), "computed": timestamp()}
         self._put.add(row["key"])
         with self.transaction(write=True) as connection:
@@ -77,17 +80,16 @@ class Results(Database):
 
     def _read(self, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
         columns = RESULTS.c.key, RESULTS.c.sources, RESULTS.c.value
-        ours = model_sources()
         for first in range(0, len(keys), _AT_ONCE):
             some = keys[first:first + _AT_ONCE]
             query = sa.select(*columns).where(RESULTS.c.key.in_(some)).order_by(RESULTS.c.computed)
             if not self.keep_outdated:
-                query = query.where(RESULTS.c.sources == ours)
+                query = query.where(RESULTS.c.sources == self.sources)
             with self.transaction() as connection:
                 rows = connection.execute(query).all()
-            present = {row.key for row in rows if row.sources == ours}
+            present = {row.key for row in rows if row.sources == self.sources}
             self.outdated |= {row.key for row in rows} - present
-            yield from ((row.key, row.value) for row in rows if row.sources == ours or row.key not in present)
+            yield from ((row.key, row.value) for row in rows if row.sources == self.sources or row.key not in present)
 
 
 def kept_in(folder: str | os.PathLike[str] | None, study: str) -> AbstractContextManager[Results | None]:

@@ -9,14 +9,15 @@ import tilewright as tw
 from tilewright.base import InputError
 from tilewright.codesign.allocation import METHODS, AllocationProblem, allocate
 from tilewright.codesign.allocation.agents import observations, rewards
-from tilewright.codesign.allocation.methods import FineTuning, Trial
+from tilewright.codesign.allocation.methods import FineTuning, FrontTuning, Trial
 from tilewright.hardware import preset
 from tilewright.jobs import stopped_by
 
 ASK_TELL = tuple(name for name in METHODS if name not in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"))
 EVERY = pytest.mark.parametrize("method", [
-    pytest.param(name, marks=pytest.mark.slow) if name == "reinforce-mlp" else name for name in ASK_TELL])
-"""That one is `reinforce` with another network, and has a test of its own."""
+    pytest.param(name, marks=pytest.mark.slow) if name in ("reinforce-mlp", "confuciux-published") else name
+    for name in ASK_TELL])
+"""Those are `reinforce-published` with another network, and before a second stage."""
 
 
 def problem(within="area=iot", objective="latency", styles=("nvdla",), **given):
@@ -104,7 +105,9 @@ def test_choices_are_drawn_as_often_as_the_policy_says(iot):
             policy.weights[name].zero_()
         policy.weights["out_bias"][1:13] = torch.arange(12) * 0.2
         policy.weights["out_bias"][24] = -torch.inf
-    drawn = policy.draw(1_000).reshape(-1, 3)
+    drawn, values = policy.draw(1_000)
+    assert values is None
+    drawn = drawn.reshape(-1, 3)
     shares = np.bincount(drawn[:, 1], minlength=12) / len(drawn)
     wanted = np.exp(np.arange(12) * 0.2)
     assert shares == pytest.approx(wanted / wanted.sum(), abs=0.01)
@@ -137,12 +140,99 @@ def test_fine_tuning_moves_by_no_more_than_four_and_swaps_layers_of_one_parent(i
     assert tuner.losses.min() <= trial.curve[0]
 
 
-def test_two_stages_end_below_the_first(iot):
-    found = allocate(iot, "confuciux", epochs=1080)
-    first = allocate(iot, "reinforce", epochs=240)
-    assert (found.curve[:120] == first.curve[:120]).all()  # a ninth
-    assert (found.curve[120:240] != first.curve[120:]).any()  # the second stage has begun
-    assert found.curve[-1] < found.curve[119]
+@pytest.mark.parametrize(("within", "objective"), [("area=iot", "latency"), ("area=iot,power=cloud", "energy"),
+                                                   ("unlimited", "edp")])
+def test_tuning_along_fronts_tries_no_cell_that_another_beats_and_begins_no_worse(within, objective):
+    of = problem(within, objective, elements=range(1, 129))
+    start, trial = of.costs.sum(axis=0).argmin(axis=1), Trial(of, 41)
+    trial.score(start[None])
+    tuner = FrontTuning(of, np.random.default_rng(0))
+    for layer, own in enumerate(tuner.fronts):
+        every = np.concatenate([of.figures[:, layer], of.costs[:, layer]])
+        beaten = [(every <= every[:, [cell]]).all(axis=0) & (every < every[:, [cell]]).any(axis=0) for cell in own]
+        assert not np.any(beaten)
+    begun = np.array([own[tuner._place(layer, start[layer])] for layer, own in enumerate(tuner.fronts)])
+    (old, new), (_, over) = of.score(np.stack([start, begun]))
+    assert new <= old and over == 0
+    tuner.step(trial)
+    born = np.array([tuner._place(layer, begun[layer]) for layer in range(52)])
+    assert (np.abs(tuner.population - born) <= 4).all()
+
+
+def test_tuning_along_fronts_ends_nearer_to_the_optimum_than_among_all_cells():
+    of, gaps = problem("fpga-cloud", elements=range(1, 129)), []
+    for kind in (FineTuning, FrontTuning):
+        trial = Trial(of, 12_000)
+        trial.score(of.costs.sum(axis=0).argmin(axis=1)[None])
+        tuner = kind(of, np.random.default_rng(0))
+        while trial.left:
+            tuner.step(trial)
+        gaps.append(trial.value / allocate(of).value - 1)
+    assert gaps[1] < gaps[0] / 3
+
+
+@pytest.mark.parametrize("kind", ["", "-published"])
+def test_two_stages_end_below_the_first(kind):
+    of = problem("area=cloud")
+    found = allocate(of, f"confuciux{kind}", epochs=1080)
+    first = allocate(of, f"reinforce{kind}", epochs=120)
+    assert (found.curve[:120] == first.curve).all()  # a ninth
+    assert found.curve[-1] < found.curve[119] < np.inf
+
+
+@pytest.mark.parametrize(("within", "given"), [
+    ("power=iotx", {}), ("area=iotx", {"styles": ("nvdla", "eyeriss")}), ("fpga-edge", {"elements": range(1, 129)}),
+    ("elements=128", {"deployment": "sequential", "styles": ("nvdla", "eyeriss")}), ("unlimited", {})])
+def test_an_agent_that_has_learnt_nothing_is_within_any_budget(within, given):
+    tight = problem(within, **given)
+    agent = METHODS.get("reinforce")(tight, 1, 0)
+    actions, values = agent.policy.draw(200, agent.open)
+    cells = tight.cells(actions)
+    assert (tight.score(cells)[1] == 0).all()
+    reward, made, _ = rewards(tight, cells, np.inf)
+    assert made.all() and (reward >= 0).all()  # nobody was punished
+    for axis, part in enumerate(np.split(values, np.cumsum(tight.axes)[:-1], axis=2)):
+        assert np.take_along_axis(part, actions[:, :, axis:axis + 1], axis=2).all()
+    if within == "unlimited":
+        assert values.all()
+
+
+def test_only_choices_that_leave_no_room_are_closed(iot):
+    agent = METHODS.get("reinforce")(iot, 1, 0)
+    drawn, _ = agent.policy.draw(3, agent.open)
+    cells = iot.cells(drawn)
+    costs, shape = iot.costs[0], iot.table.stages.shape[1:]
+    for layer in range(52):
+        open_ = np.broadcast_to(agent.open(layer, drawn[:, layer - 1] if layer else None), (3, *shape)).reshape(3, -1)
+        before = costs[np.arange(layer), cells[:, :layer]].sum(axis=1)[:, None]
+        after = costs[layer + 1:].min(axis=1).sum()
+        assert (open_ == (before + costs[layer] + after <= iot.limits[0])).all()
+
+
+def test_an_episode_is_measured_by_the_others_of_its_batch(iot):
+    agent = METHODS.get("reinforce")(iot, 1, 0)
+    reward, made = np.tile(np.arange(1.0, 53), (4, 1)), np.ones((4, 52), dtype=np.bool_)
+    assert not agent.returns(reward, made).any()  # how much a layer costs all of them says nothing
+    reward[0, 30] += 7
+    found = agent.returns(reward, made)
+    assert found[:, 31:] == pytest.approx(0) and found[1:, :31] == pytest.approx(found[1, 0]) and found[1, 0] < 0
+    assert found[0, :31] == pytest.approx(-3 * found[1, 0])
+    assert (found**2).mean() == pytest.approx(1)
+    made[1, 20:] = False
+    assert not agent.returns(reward * made, made)[1, 20:].any()
+
+
+def test_entropy_alone_evens_choices_out():
+    free = problem("unlimited")
+    shares = []
+    for entropy in (0.0, 1.0):
+        policy = METHODS.get("reinforce")(free, 1, 0).policy
+        policy.weights["out_bias"].data[1] += 3
+        actions, _ = policy.draw(8)
+        for _ in range(10):
+            policy.learn(actions, np.zeros((8, 52)), np.ones((8, 52), dtype=np.bool_), None, entropy)
+        shares.append((policy.draw(50)[0][..., 1] == 0).mean())
+    assert shares[0] > 0.6 and shares[1] < shares[0] - 0.05
 
 
 def test_observations_are_those_of_equation_8_1(iot):

@@ -1,9 +1,11 @@
 import contextlib
 import csv
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +115,20 @@ def test_cells_of_other_sources_are_computed_again_but_where_they_are_to_be_kept
     assert outcome.findings.tables[0].rows[0][1] == 0
     # What the present sources computed goes before.
     assert counts(run_study(study_of([]), out=tmp_path, keep_outdated=True)) == (0, 4, 0)
+
+
+def test_cells_are_computed_again_where_a_room_they_may_run_has_changed(tmp_path, monkeypatch):
+    from tilewright.base import keeping
+
+    shutil.copytree(Path(keeping.__file__).parents[1], tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(keeping, "__file__", str(tmp_path / "copy" / "base" / "keeping.py"))
+    monkeypatch.setattr("tilewright.store.results.model_sources", keeping.model_sources.__wrapped__)
+    run_study(study_of([]), out=tmp_path)
+    for file in ("codesign/allocation/agents.py", "learn/policy.py", "scheduling/__init__.py", "fusion/__init__.py",
+                 "allocation/__init__.py", "recommendation/__init__.py"):
+        (tmp_path / "copy" / file).write_text("changed")
+        assert run_study(study_of([]), out=tmp_path).computed_cells == 4
+    assert run_study(study_of([]), out=tmp_path).computed_cells == 0
 
 
 def test_what_a_run_asks_for_twice_is_not_taken_over(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import require_extra
-from tilewright.codesign.allocation.methods import METHODS, FineTuning, Trial
+from tilewright.codesign.allocation.methods import METHODS, FineTuning, FrontTuning, Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.mapping import classes_of
 from tilewright.search import Resumable
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-EPISODES = 8
-"""Drawn between two steps of learning; one as published."""
 DISCOUNT = 0.9
 GLOBAL = 1 / 9
 """Share of the epochs for the first stage: 5,000 before 2,000 generations of 20 (8.2.5); the release has two thirds."""
@@ -57,7 +55,8 @@ def rewards(problem: AllocationProblem, cells: Ints, lowest: float) -> tuple[Flo
     """
     figures, costs = problem.of_layers(cells)
     performance = -figures.prod(axis=0)
-    over = np.any(np.cumsum(costs, axis=2) > problem.limits[:, None, None], axis=0)
+    taken = np.cumsum(costs, axis=2) if problem.deployment == "pipelined" else costs
+    over = np.any(taken > problem.limits[:, None, None], axis=0)
     made: NDArray[np.bool_] = np.cumsum(over, axis=1) == over  # no violation until the step before
     lowest = min(lowest, float(performance[made].min()))
     found = np.where(over, 0.0, performance - lowest)
@@ -65,50 +64,106 @@ def rewards(problem: AllocationProblem, cells: Ints, lowest: float) -> tuple[Flo
     return np.where(over, penalty, found) * made, made, lowest
 
 
+class Affordable:
+    """Which choices of a layer leave room for the least that all layers to come may take; all, where none do.
+
+    Layers that run in turn take the pair of the first, which has to serve each of them in some style.
+    """
+
+    def __init__(self, problem: AllocationProblem) -> None:
+        cells, self.limits = problem.table.stages.shape[1:], problem.limits
+        self.costs = problem.costs.reshape(*problem.costs.shape[:2], *cells)[:, :, :, problem.coarse]
+        self.together = problem.deployment == "sequential"
+        least = self.costs.min(axis=(2, 3, 4))
+        self.ahead = np.cumsum(least[:, ::-1], axis=1)[:, ::-1] - least
+        self.fits = np.all(self.costs <= self.limits[:, None, None, None, None], axis=0)
+        self.left = self.limits[:, None]
+
+    def __call__(self, layer: int, last: Ints | None) -> NDArray[np.bool_]:
+        """Return which are open ``(b, s, p, k)``, by what was chosen ``(b, 3)`` for the layer before."""
+        if self.together:
+            pairs = self.fits.any(axis=1).all(axis=0)[None] if last is None else np.zeros(
+                (len(last), *self.fits.shape[2:]), dtype=np.bool_)
+            if last is not None:
+                pairs[np.arange(len(last)), last[:, 1], last[:, 2]] = True
+            found: NDArray[np.bool_] = self.fits[layer] & pairs[:, None]
+        else:
+            self.left = self.limits[:, None] if last is None else self.left - self.costs[:, layer - 1][:, *last.T]
+            spare = self.left - self.ahead[:, layer, None]
+            found = np.all(self.costs[:, None, layer] <= spare[..., None, None, None], axis=0)
+        return found | ~found.any(axis=(1, 2, 3), keepdims=True)
+
+
 @METHODS.register("reinforce")
 class Reinforce(Resumable):
-    """REINFORCE on an LSTM of 128, layer by layer (Kao 2022, section 8.1): the first stage of ConfuciuX."""
+    """REINFORCE on an LSTM of 128, layer by layer: ConfuciuX's agent, with choices that cannot break the budget.
+
+    What it has other than the paper (`PublishedReinforce`): choices are drawn among those that leave room for the
+    layers to come; an episode is measured by the others of its batch, step by step, not by its own other layers; what
+    comes later counts in full, as the budget is shared; and a bonus for entropy falls to nothing as epochs end.
+    """
 
     changing = ("policy", "lowest")
     extra = "learn"
-    recurrent = True
+    recurrent = affordable = True
+    episodes, rate, entropy = 16, 3e-3, 0.1
+    """Drawn between two steps of learning; of learning; a choice at the first epoch, in spreads of what is gained."""
 
     def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
         require_extra(self.extra, "method", "reinforce")
-        self.problem, self.seed, self.lowest = problem, seed, np.inf
+        self.problem, self.epochs, self.seed, self.lowest = problem, epochs, seed, np.inf
 
     @cached_property
     def policy(self) -> "RecurrentPolicy":
         """The network."""
         from tilewright.learn import RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
 
-        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed, self.recurrent)
+        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed, self.recurrent, self.rate)
+
+    @cached_property
+    def open(self) -> Affordable | None:
+        """What may be chosen; None for all."""
+        return Affordable(self.problem) if self.affordable else None
 
     def step(self, trial: Trial) -> None:
         """Draw some episodes and learn from them."""
-        actions = self.policy.draw(min(EPISODES, trial.left))
+        left = self.epochs - trial.spent
+        actions, values = self.policy.draw(min(self.episodes, left), self.open)
         cells = self.problem.cells(actions)
         trial.score(cells)
         reward, made, self.lowest = rewards(self.problem, cells, self.lowest)
-        self.policy.learn(actions, _returns(reward, made), made)
+        self.policy.learn(actions, self.returns(reward, made), made, values, self.entropy * left / self.epochs)
+
+    def returns(self, reward: Floats, made: NDArray[np.bool_]) -> Floats:
+        """Return rewards to come, less what the batch has at that step, over the spread of all."""
+        ahead = np.cumsum(reward[:, ::-1], axis=1)[:, ::-1]
+        above = (ahead - (ahead * made).sum(axis=0) / np.maximum(made.sum(axis=0), 1)) * made
+        return np.asarray(above / max(np.sqrt((above**2).sum() / made.sum()), 1e-12))
+
+
+@METHODS.register("reinforce-published")
+class PublishedReinforce(Reinforce):
+    """REINFORCE as published (Kao 2022, section 8.1), but for eight episodes a step of learning in place of one."""
+
+    affordable = False
+    episodes, rate, entropy = 8, 1e-3, 0.0
+
+    def returns(self, reward: Floats, made: NDArray[np.bool_]) -> Floats:
+        """Return discounted sums of rewards to come, standardised over each episode before and after."""
+        total = np.zeros_like(reward)
+        standard = _standard(reward, made)
+        ahead = np.zeros(len(reward))
+        for step in reversed(range(reward.shape[1])):
+            ahead = standard[:, step] + DISCOUNT * ahead
+            total[:, step] = ahead
+        return _standard(total, made)
 
 
 @METHODS.register("reinforce-mlp")
-class PlainReinforce(Reinforce):
+class PlainReinforce(PublishedReinforce):
     """REINFORCE on two plain layers, which know of no step before the last (section 8.2.7)."""
 
     recurrent = False
-
-
-def _returns(reward: Floats, made: NDArray[np.bool_]) -> Floats:
-    """Return discounted sums of rewards to come, standardised over each episode before and after."""
-    total = np.zeros_like(reward)
-    standard = _standard(reward, made)
-    ahead = np.zeros(len(reward))
-    for step in reversed(range(reward.shape[1])):
-        ahead = standard[:, step] + DISCOUNT * ahead
-        total[:, step] = ahead
-    return _standard(total, made)
 
 
 def _standard(rows: Floats, made: NDArray[np.bool_]) -> Floats:
@@ -120,20 +175,27 @@ def _standard(rows: Floats, made: NDArray[np.bool_]) -> Floats:
 
 @METHODS.register("confuciux")
 class Confuciux(Resumable):
-    """Both stages of ConfuciuX: REINFORCE for a ninth of the epochs, then the genetic algorithm of section 8.1.8."""
+    """Both stages of ConfuciuX: REINFORCE for a ninth of the epochs, then a genetic algorithm from where it ended."""
 
     changing = ("first", "second")
     extra = Reinforce.extra
+    agent: type[Reinforce] = Reinforce
+    tuning: type[FrontTuning | FineTuning] = FrontTuning
 
     def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
-        self.epochs = epochs
-        self.first = Reinforce(problem, epochs, seed)
-        self.second = FineTuning(problem, np.random.default_rng(seed))
+        self.first = self.agent(problem, max(1, round(GLOBAL * epochs)), seed)
+        self.second = self.tuning(problem, np.random.default_rng(seed))
 
     def step(self, trial: Trial) -> None:
         """Let the stage whose turn it is make a step."""
-        (self.first if trial.spent < GLOBAL * self.epochs else self.second).step(trial)
+        (self.first if trial.spent < self.first.epochs else self.second).step(trial)
 
+
+@METHODS.register("confuciux-published")
+class PublishedConfuciux(Confuciux):
+    """Both stages of ConfuciuX as published: `PublishedReinforce`, then the genetic algorithm of section 8.1.8."""
+
+    agent, tuning = PublishedReinforce, FineTuning
 
 
 class BaselineAgent(Resumable):

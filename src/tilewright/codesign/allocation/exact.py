@@ -128,7 +128,7 @@ class Knapsack:
     def __init__(self, values: Floats, costs: Floats, limits: Floats, ceiling: float = np.inf) -> None:
         self.ceiling, self.limits = ceiling, np.ones(len(limits))
         scaled = costs / np.where(limits > 0, limits, 1.0)[:, None, None]
-        self.cells = [_front(value, scaled[:, layer]) for layer, value in enumerate(values)]
+        self.cells = [front(value, scaled[:, layer]) for layer, value in enumerate(values)]
         self.values = [value[cells] for value, cells in zip(values, self.cells, strict=True)]
         self.costs = [scaled[:, layer][:, cells] for layer, cells in enumerate(self.cells)]
 
@@ -225,7 +225,7 @@ class Knapsack:
                 fits &= used[m] + least[layer + 1, m] <= ROOM
             alive = np.flatnonzero(fits)
             looked += len(alive)
-            alive = alive[_front(sums[alive], used[:, alive])]
+            alive = alive[front(sums[alive], used[:, alive])]
             if width is not None and len(alive) > width:
                 alive = np.sort(alive[np.argpartition(bound[alive], width)[:width]])
             if not len(alive):
@@ -249,7 +249,7 @@ def _trace(trail: Sequence[tuple[Ints, Ints]], at: int) -> Ints:
     return np.array(cells[::-1])
 
 
-def _front(values: Floats, costs: Floats) -> Ints:
+def front(values: Floats, costs: Floats) -> Ints:
     """Return the places of finite values ``(n)`` that no other equals or beats in value and all costs ``(m, n)``."""
     if len(costs) > 2:
         return np.flatnonzero(np.isfinite(values))
