@@ -149,13 +149,15 @@ def least_score(space: MapSpace, objective: str) -> float:
 
 
 def bound_and_least(machine: Accelerator, sizes: tuple[int, int, int], objective: str, known: float = 2.0,
-                    turns: int = 2000) -> tuple[float, float]:
+                    turns: int = 2000, *, floors: bool = True) -> tuple[float, float]:
     """Return the dual bound of a small product after some turns, and the least score by enumeration.
 
-    The best score known is so many times the least.
+    The best score known is so many times the least. With ``floors`` the bound begins from static bounds.
     """
     space = MapSpace(matmul("m", *sizes), machine, "imperfect")
     dual, least = DualBound(space, Objective.parse(objective)), least_score(space, objective)
+    if not floors:
+        dual.problem = dual.problem._replace(floors=np.full(2, -1e3))
     dual.work(turns, known * least)
     return dual.bound, least
 
@@ -175,7 +177,7 @@ def test_dual_bounds_reach_the_least_cycles(machine, sizes):
                                                 (SQUARE, (5, 3, 3))])
 def test_lanes_of_all_dimensions_fit_the_sides_of_an_array_together(machine, sizes):
     """The space need not be divided for that: each by itself, 5 and 5 lanes fit sides of 8 and 4."""
-    bound, least = bound_and_least(machine, sizes, "latency", turns=1)
+    bound, least = bound_and_least(machine, sizes, "latency", turns=1, floors=False)
     assert least * (1 - 1e-6) < bound <= least * (1 + 1e-9)
 
 
@@ -198,6 +200,13 @@ def test_lanes_fill_copies_along_dimensions_that_a_tensor_does_not_use(kept, siz
     bound, least = bound_and_least(machine, sizes, "edp", 1.01)
     assert least * (1 - 1e-6) < bound <= least * (1 + 1e-9)
 
+
+def test_lanes_fill_a_copy_each_at_least_where_chains_are_tried_together():
+    """Its best mapping known scores 27.8e12; without these copies chains are left that seem to score 0.1 % less."""
+    operator = convolution("c", in_channels=1024, out_channels=256, in_size=(14, 14), kernel=(1, 1))
+    dual = DualBound(KeptSets(MapSpace(operator, preset("edge-s2"), "imperfect"))[35], Objective.parse("edp"))
+    dual.work(3000, 27_823_035_467_015.824)
+    assert dual.bound == np.inf
 
 def test_all_that_rests_at_memories_is_told_before_extents_are_halved():
     """On an array of 256 x 256 what rests at the last of three memories raises the bound most: 36 to 12 % below."""

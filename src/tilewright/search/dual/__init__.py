@@ -11,15 +11,15 @@ Such a bound leaves open what the hull of all chains of extents allows and no si
 where the bound is least, by what rests at a memory (see `problem.Case`), by whether a side of an array is as full as
 whole lanes can make it, or by ranges of lanes or extents. What costs too much by the point where a bound was found is
 left out of the part for good (see `ascent.fix`); where few chains are left so, all of them are tried together (see
-`listing`). Static bounds of cycles and energy are floors: as long as only they tell, parts are compared by what is
-bounded without them.
+`listing`). Static bounds of cycles and energy are floors.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from itertools import takewhile
 from math import exp, inf, log
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from tilewright.cost import space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
-from tilewright.search.dual.problem import BOUND, NEVER, Builder, Case, DualProblem, Marks, Work
+from tilewright.search.dual.problem import BOUND, Builder, Case, Marks, Work
 from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
@@ -47,15 +47,13 @@ and how often chains are tried together; for parts that cannot be divided at any
 more; and how many tries take about as long as a turn."""
 OPEN = -2
 """What stands in `_Part.case` for a memory of which nothing is told yet."""
-LEAST = 1e-3
-"""What counts as gained of what is left to the best score, at least."""
 MOST_REFINED, REFINED_TURNS = 12, 100
 """How often ranges of extents are halved at most, and as how many turns that counts."""
 MOST_BINS = 256
 """How many lanes of several dimensions along a side are told apart, at most."""
-LANE, LANES, CLOSE = 2, 10, 1e-4
-"""How many layers of extents a memory has; how much more a difference in lanes counts than one in extents where a part
-is halved; and how near to the static bounds a bound counts as these (in logarithms)."""
+LANE, LANES = 2, 10
+"""How many layers of extents a memory has, and how much more a difference in lanes counts than one in extents where a
+part is halved."""
 
 
 class _Part(NamedTuple):
@@ -63,8 +61,6 @@ class _Part(NamedTuple):
 
     bound: float
     """The logarithm of what no mapping of it scores below."""
-    bare: float
-    """The same without the static bounds of cycles and energy, where those are all that tells."""
     whole: bool
     """Whether it cannot be divided."""
     point: Floats
@@ -109,7 +105,7 @@ class DualBound(Resumable):
         self.stuck = False
         """Whether ranges of extents cannot be refined any more, or have been often enough."""
         self.parts = self._all()
-        """Parts that may hold a better mapping than is known, in order of `_rank`."""
+        """Parts that may hold a better mapping than is known, in order of their bounds."""
 
     def _all(self) -> list[_Part]:
         """Return the whole space as one part."""
@@ -117,7 +113,7 @@ class DualBound(Resumable):
         cells, ways, sides = (np.packbits(np.ones(shape, dtype=np.uint8), -1)
                               for shape in ((2 * memories, len(p.cells)), len(p.ends), len(p.lane_sides)))
         most = np.array([values[-1] for values in self._products], dtype=np.int64)
-        return [_Part(-inf, -inf, False, np.zeros(self.builder.first_side + len(p.sides)),
+        return [_Part(-inf, False, np.zeros(self.builder.first_side + len(p.sides)),
                       np.full((memories - 1, 3), OPEN), cells, ways, sides, most, np.zeros(len(most), np.uint8),
                       np.zeros(0, np.int16), np.zeros(0), np.zeros((0, 5 * memories), dtype=np.int32))]
 
@@ -143,12 +139,12 @@ class DualBound(Resumable):
         rows, starts = part(state, "parts"), state["starts"]
         varied = {name: np.split(rows[name], starts[1:-1]) for name in VARIED}
         parts = [_Part(*row) for row in zip(*(varied.get(name, rows[name]) for name in _Part._fields), strict=True)]
-        self.parts = sorted(parts[:len(starts) - 1], key=self._rank)
+        self.parts = sorted(parts[:len(starts) - 1], key=attrgetter("bound"))
 
     @property
     def bound(self) -> float:
         """What no mapping scores below."""
-        return exp(min((each.bound for each in self._least), default=inf))
+        return exp(self.parts[0].bound) if self.parts else inf
 
     def ended(self, score: float) -> bool:
         """Whether nothing is left to do: no mapping scores below ``score``, or nothing raises the bound any more."""
@@ -159,7 +155,7 @@ class DualBound(Resumable):
     @property
     def _held_up(self) -> bool:
         """Whether the bound is that of a part which cannot be divided."""
-        return any(each.whole for each in self._least)
+        return any(each.whole for each in takewhile(lambda each: each.bound <= self.parts[0].bound, self.parts))
 
     def work(self, turns: int, score: float) -> None:
         """Work on for some turns, or until it has `ended`."""
@@ -169,27 +165,9 @@ class DualBound(Resumable):
                 self.stuck = not self._refine()
                 continue
             part = self.parts.pop(0)
-            for each in self._look([part], cut) if self.turns == 0 else self._divided(part, cut):
+            for each in self._divided(part, cut):
                 if each.bound < cut:
-                    insort(self.parts, each, key=self._rank)
-
-    @cached_property
-    def _floor(self) -> float:
-        """What a bound is above (its logarithm) that tells more than the static bounds."""
-        return self.problem.scale + float(self.problem.floors[::-1] @ self.problem.factors) + CLOSE
-
-    def _rank(self, part: _Part) -> tuple[float, float]:
-        """Return which part comes first: by its bound; where static bounds are all that tells, by what tells more."""
-        return max(part.bound, self._floor), part.bare
-
-    @property
-    def _least(self) -> Iterator[_Part]:
-        """The parts of which the bounds are least, alike where static bounds are all that tells."""
-        return takewhile(lambda each: max(each.bound, self._floor) <= self._rank(self.parts[0])[0], self.parts)
-
-    @cached_property
-    def _bare(self) -> DualProblem:
-        return self.problem._replace(floors=np.full(2, NEVER))
+                    insort(self.parts, each, key=attrgetter("bound"))
 
     @cached_property
     def _work(self) -> Work:
@@ -219,7 +197,7 @@ class DualBound(Resumable):
             ways=np.zeros((ways, seen)), solved=np.zeros((3, ways)), bends=np.zeros((seen, seen)),
             products=np.zeros((ways, ways)), matrix=np.zeros((ways, ways)))
 
-    def _ascend(self, problem: DualProblem, part: _Part, cut: float, *, whole: bool = False) -> _Part:
+    def _ascend(self, part: _Part, cut: float, *, whole: bool = False) -> _Part:
         """Return a part with the highest bound found of it, and what that is made of."""
         from tilewright.search.dual import ascent, listing  # noqa: PLC0415  (Numba loads late)
 
@@ -228,7 +206,7 @@ class DualBound(Resumable):
         for into, given in ((work.parts, part.shares), (work.paths, part.chains)):
             into.reshape(-1, *into.shape[2:])[part.slots] = given
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
-        problem = problem._replace(limits=np.log(part.most))
+        problem = self.problem._replace(limits=np.log(part.most))
         pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1))
         found, taken, above = ascent.ascend(problem, work, *self.builder.told(case_of(part)), cut,
                                             4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
@@ -236,12 +214,11 @@ class DualBound(Resumable):
         self.turns += taken
         least = -inf
         if above > -inf:
-            floored = problem._replace(floors=self.problem.floors)
-            least, tried = pool.tried(floored, above, cut, MOST_TRIED * (MORE if whole else 1))
+            least, tried = pool.tried(problem, above, cut, MOST_TRIED * (MORE if whole else 1))
             self.turns += tried // TRIED_A_TURN
             found = max(found, least if least >= cut else least - BOUND)
         slots = np.flatnonzero(work.parts >= 0.0)
-        return part._replace(bound=found, bare=found, whole=least > -inf, point=best,
+        return part._replace(bound=found, whole=least > -inf, point=best,
                              cells=np.packbits(work.cells, 1), ways=np.packbits(work.ways_left),
                              sides=np.packbits(work.sides_left), slots=slots.astype(np.int16),
                              shares=work.parts.ravel()[slots],
@@ -260,12 +237,10 @@ class DualBound(Resumable):
         """
         found = []
         for each in parts:
-            made = own = self._ascend(self.problem, each, cut, whole=whole)
-            if made.bound <= self._floor:
-                own = self._ascend(self._bare, each, cut, whole=whole)
-            found.append(own._replace(bound=max(each.bound, made.bound, own.bound), bare=max(each.bare, own.bare),
-                                      whole=own.whole and not self.builder.parted(case_of(own)),
-                                      point=own.point if own.bare > each.bare else each.point))
+            made = self._ascend(each, cut, whole=whole)
+            found.append(made._replace(bound=max(each.bound, made.bound),
+                                       whole=made.whole and not self.builder.parted(case_of(made)),
+                                       point=made.point if made.bound > each.bound else each.point))
         return found
 
     def _cases(self, part: _Part) -> list[_Part]:
@@ -274,26 +249,13 @@ class DualBound(Resumable):
                 for case in self.builder.parted(case_of(part))]
 
     def _divided(self, part: _Part, cut: float) -> list[_Part]:
-        """Return what a part falls into, divided in the way that promises least work, or itself, looked at once more.
+        """Return what a part falls into, or itself, looked at for the first time or sharply.
 
-        By what rests at a memory where that is open; by whether a side of an array is full; or where all that rests is
-        told (bounds rise most by the last of it), in halves, at the extents, or lanes, in which the chains differ most
-        that make up its bound. At last chains count that nothing of the bound is made of, but which cost less where it
-        was found.
+        By whether a side of an array is full; where that is told, by what rests at a memory; where all of that is, in
+        halves at the extents, or lanes, in which the chains differ most that make up its bound.
         """
-        if self.refined and not len(part.slots):
-            return self._look([part], cut)
-        least, chosen = inf, list[_Part]()
-        cases, topped = self._cases(part), self._topped(part)
-        halved = [] if cases else self._halved(part, alone=not topped)
-        for parts in (cases, topped, halved):
-            found = self._look(parts, cut)
-            grows = growth(found, part.bare, cut) if parts else inf
-            if grows < least:
-                least, chosen = grows, found
-            if grows == 0.0:
-                break
-        return chosen or [each._replace(whole=True) for each in self._look([part], cut, whole=True)]
+        parts = (self._topped(part) or self._cases(part) or self._halved(part)) if len(part.slots) else [part]
+        return self._look(parts, cut) or [each._replace(whole=True) for each in self._look([part], cut, whole=True)]
 
     @cached_property
     def _lanes(self) -> Integers:
@@ -334,11 +296,6 @@ class DualBound(Resumable):
             return [part._replace(full=full, sides=np.packbits(sides)), part._replace(most=fewer)]
         return []
 
-    def _halved(self, part: _Part, *, alone: bool) -> list[_Part]:
-        """Return halves of a part; ``alone`` if it can be divided in no other way."""
-        found = self._widest(part) or (self._widest(part, every=True) if alone else None)
-        return [] if found is None else self._halves(part, *found)
-
     def _refine(self) -> bool:
         """Halve the ranges of extents that are left in parts which cannot be divided; return whether there are any."""
         if self.refined == MOST_REFINED:
@@ -369,8 +326,8 @@ class DualBound(Resumable):
                 chains=whole.chains)
             key = b"".join(given.tobytes() for given in (made.case, made.cells, made.ways))
             other = parts.setdefault(key, made)
-            parts[key] = other._replace(bound=min(other.bound, made.bound), bare=min(other.bare, made.bare))
-        self.parts = sorted(parts.values(), key=self._rank)
+            parts[key] = other._replace(bound=min(other.bound, made.bound))
+        self.parts = sorted(parts.values(), key=attrgetter("bound"))
         self.refined += 1
         self.turns += REFINED_TURNS
         return True
@@ -402,12 +359,15 @@ class DualBound(Resumable):
     def _take(self, builder: Builder) -> None:
         """Go on over other ranges of extents."""
         self.builder, self.problem = builder, builder.problem._replace(floors=self.problem.floors)
-        for name in ("_bare", "_work", "_lanes", "_products"):
+        for name in ("_work", "_lanes", "_products"):
             self.__dict__.pop(name, None)
 
-    def _halves(self, part: _Part, g: int, layer: int, side: int, last: int) -> list[_Part]:
-        """Return a part without what is above ``last``, and without what is not."""
-        p, memories = self.problem, self.builder.memories
+    def _halved(self, part: _Part) -> list[_Part]:
+        """Return a part without what is above the middle of where its chains differ most, and without what is not."""
+        widest = self._widest(part)
+        if widest is None:
+            return []
+        p, memories, (g, layer, side, last) = self.problem, self.builder.memories, widest
         found, (what, m) = [], divmod(layer, memories)
         first, end = p.edge_starts[g, m]
         for upper in (False, True):
@@ -422,18 +382,17 @@ class DualBound(Resumable):
             found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways)))
         return found
 
-    def _widest(self, part: _Part, *, every: bool = False) -> tuple[int, int, int, int] | None:
+    def _widest(self, part: _Part) -> tuple[int, int, int, int] | None:
         """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half.
 
         Behind the layers come lanes by memory, which count more than extents: there are few of them, and half a lane
-        more or less leaves most to be gained. With `every` all chains count that are kept, alike.
+        more or less leaves most to be gained.
         """
         p, memories = self.problem, self.builder.memories
         layers, found, least = LANE * memories, None, 1e-6
-        of, shares = part.slots // ATOMS, np.ones(len(part.shares)) if every else part.shares
         for g in range(len(p.dims)):
-            some = (of == g) & (shares > 1e-3)
-            share, chains = shares[some] / shares[some].sum(), part.chains[some]
+            some = (part.slots // ATOMS == g) & (part.shares > 1e-3)
+            share, chains = part.shares[some] / part.shares[some].sum(), part.chains[some]
             arrays = np.flatnonzero(p.edge_starts[g, :, 0] < p.edge_starts[g, :, 1])
             places = np.concatenate([np.arange(layers), layers + arrays])
             for side in range(2 if p.shapes[g, 1] > 1 else 1):
@@ -455,21 +414,6 @@ class DualBound(Resumable):
 def case_of(part: _Part) -> Case:
     """Return what rests at memories in a part."""
     return tuple(None if c == OPEN else (c, bool(mixed), slide) for c, mixed, slide in part.case.tolist())
-
-
-def growth(parts: Sequence[_Part], bare: float, cut: float) -> float:
-    """Return how fast parts grow in number with what is gained, were all divided alike: ``y`` of sum exp(-y g) = 1.
-
-    ``g`` is by how much the bound of a part is above ``bare``; those at the ``cut`` are done with.
-    """
-    gains = np.array([max(part.bare - bare, 0.0) for part in parts if part.bound < cut]) + LEAST * (cut - bare)
-    if len(gains) < 2:
-        return 0.0
-    low, high = 0.0, log(len(gains)) / float(gains.min())
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.exp(-middle * gains).sum() > 1 else (low, middle)
-    return high
 
 
 @cache
