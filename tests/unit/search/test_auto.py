@@ -157,7 +157,8 @@ def test_spaces_that_the_budget_covers_are_enumerated():
 
 
 @pytest.mark.parametrize("budget, first, then, climb", [
-    ({"seconds": 0.001}, 4, 10, 200), ({"seconds": 0.05}, 10, 50, 200), ({"seconds": 10.0}, 100, 100, 200),
+    ({"seconds": 0.001}, 4, 10, 200), ({"seconds": 0.01}, 4, 10, 400), ({"seconds": 0.05}, 10, 50, 800),
+    ({"seconds": 0.25}, 50, 100, 400), ({"seconds": 10.0}, 100, 100, 200),
     ({}, 100, 100, 200), ({"samples": 20}, 10, 10, 10), ({"samples": 200}, 20, 20, 100),
     ({"samples": 10_000}, 100, 100, 200)])
 def test_generations_are_small_where_budgets_are(budget, first, then, climb):
@@ -175,7 +176,7 @@ def test_generations_are_small_where_budgets_are(budget, first, then, climb):
 def test_programs_of_proofs_are_loaded_before_time_counts(tiling, program, monkeypatch):
     loaded = []
     monkeypatch.setattr(auto, program, lambda: loaded.append(program))
-    for more in ({"seconds": 0.1}, {"samples": 20_001}, {"samples": 20_000}):
+    for more in ({"seconds": 1.0}, {"seconds": 0.1}, {"samples": 20_001}, {"samples": 20_000}):
         AutoMapper(Task(MapSpace(CONV, EDGE, tiling), np.random.default_rng(0), options={"enumerate": False}, **more))
     assert len(loaded) == 2
 

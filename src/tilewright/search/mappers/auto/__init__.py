@@ -33,6 +33,10 @@ least, and at most so many a second, so that breeding begins soon."""
 DRAWN_A_SECOND, FEWEST_DRAWN = 200, 4
 """Mappings of a first generation by the seconds of the budget, and at least: as each descends for some millisecond,
 they leave most of the time to breeding."""
+LONGER = 4
+"""How many times as long each of them descends, at most: in all no longer than a whole generation would, and hardly
+longer where the budget is a few milliseconds. So few had better be good: searches of 0.05 s end twice as near to the
+best known as where each descends as long as in large generations."""
 NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
 TURNS, TURNS_PER_SAMPLE, FREE_TURNS, LARGEST_DUAL = 250, 0.5, 1000, 1 << 26
@@ -57,7 +61,8 @@ class AutoOptions(BreedingOptions):
     candidates: Annotated[Count, "Children bred, at most, for one that is scored: the first whose bound lets it "
                                  "survive. In proportion more where `population` is 0 and takes fewer than 100."] = 6
     climb: Annotated[Count, "Mappings looked at for each that is drawn, at most half as many as samples: it is changed "
-                            "where that does not raise its bound."] = 200
+                            "where that does not raise its bound. Up to four times as many where time is short, as few "
+                            "are drawn then."] = 200
     enumerate: Annotated[bool, "Whether spaces that the budget covers are enumerated."] = True
     prove: Annotated[Natural, "Mappings bred before something is proved beside the breeding: where tiling is perfect "
                               "by branch and bound beside a dual bound, else by a dual bound (after a quarter as many "
@@ -84,7 +89,7 @@ class AutoMapper(Resumable):
         breeding = {entry.name: getattr(self.options, entry.name) for entry in fields(BreedingOptions)}
         own = self.options.population or self._affordable()
         self.candidates = int(self.options.candidates * (1 if self.options.population else LARGEST / own))
-        self.climb = min(self.options.climb, max(1, (task.samples or LARGEST_OPTION) // 2))
+        self.climb = min(int(self.options.climb * self._longer), max(1, (task.samples or LARGEST_OPTION) // 2))
         self.gamma = GammaMapper(replace(task, options=breeding | {"population": own}))
         self.gamma.bear = self._bear
         slots = task.space.scratch().shape[1:]
@@ -121,6 +126,12 @@ class AutoMapper(Resumable):
         """Return how many mappings a generation has, as small budgets pay for few whose bounds descend first."""
         most = min((self.task.samples or np.inf) / GENERATIONS, (self.task.seconds or np.inf) * BORN_A_SECOND)
         return max(SMALLEST, int(min(LARGEST, most)), min(LARGEST, len(self.task.start or ())))
+
+    @property
+    def _longer(self) -> float:
+        """How many times as long those descend that are drawn."""
+        drawn = DRAWN_A_SECOND * (self.task.seconds or np.inf)
+        return max(1.0, LONGER * min(1.0, LARGEST / LONGER / drawn, drawn / FEWEST_DRAWN))
 
     def _enumeration(self) -> ExhaustiveMapper | None:
         if not self.options.enumerate or self.task.start is not None:
