@@ -159,6 +159,16 @@ def test_tuning_along_fronts_tries_no_cell_that_another_beats_and_begins_no_wors
     assert (np.abs(tuner.population - born) <= 4).all()
 
 
+def test_tuning_along_fronts_keeps_the_best_where_all_children_are_worse():
+    of = problem(blind=True)
+    trial, best = Trial(of, 21), allocate(of)
+    trial.score(best.cells[None])
+    tuner = FrontTuning(of, np.random.default_rng(1))
+    tuner.MOVED = 52
+    tuner.step(trial)
+    assert tuner.losses[0] == best.value < tuner.losses[1]
+
+
 def test_tuning_along_fronts_ends_nearer_to_the_optimum_than_among_all_cells():
     of, gaps = problem("fpga-cloud", elements=range(1, 129)), []
     for kind in (FineTuning, FrontTuning):
@@ -220,6 +230,14 @@ def test_an_episode_is_measured_by_the_others_of_its_batch(iot):
     assert (found**2).mean() == pytest.approx(1)
     made[1, 20:] = False
     assert not agent.returns(reward * made, made)[1, 20:].any()
+
+
+def test_the_bonus_for_entropy_falls_to_nothing_as_epochs_end(iot):
+    agent, trial, given = METHODS.get("reinforce")(iot, 64, 0), Trial(iot, 64), []
+    agent.policy.learn = lambda *told: given.append(told[-1])
+    while trial.left:
+        agent.step(trial)
+    assert given == pytest.approx([agent.entropy * share for share in (1, 0.75, 0.5, 0.25)])
 
 
 def test_entropy_alone_evens_choices_out():
