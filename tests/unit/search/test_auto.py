@@ -176,7 +176,7 @@ def test_generations_are_small_where_budgets_are(budget, first, then, climb):
 def test_programs_of_proofs_are_loaded_before_time_counts(tiling, program, monkeypatch):
     loaded = []
     monkeypatch.setattr(auto, program, lambda: loaded.append(program))
-    for more in ({"seconds": 1.0}, {"seconds": 0.1}, {"samples": 20_001}, {"samples": 20_000}):
+    for more in ({"seconds": 1.0}, {"seconds": 0.05}, {"samples": 20_001}, {"samples": 20_000}):
         AutoMapper(Task(MapSpace(CONV, EDGE, tiling), np.random.default_rng(0), options={"enumerate": False}, **more))
     assert len(loaded) == 2
 

@@ -11,7 +11,8 @@ Such a bound leaves open what the hull of all chains of extents allows and no si
 where the bound is least, by what rests at a memory (see `problem.Case`), by whether a side of an array is as full as
 whole lanes can make it, or by ranges of lanes or extents. What costs too much by the point where a bound was found is
 left out of the part for good (see `ascent.fix`); where few chains are left so, all of them are tried together (see
-`listing`). Static bounds of cycles and energy are floors.
+`listing`), and in the end the mappings that they may stand for are to be scored (see `leaves`). Static bounds of cycles
+and energy are floors.
 """
 
 from bisect import insort
@@ -20,16 +21,18 @@ from functools import cache, cached_property
 from itertools import takewhile
 from math import exp, inf, log
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.cost import space_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
-from tilewright.search.dual.problem import BOUND, Builder, Case, Marks, Work
-from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound
+from tilewright.search.dual.leaves import Leaves, Listed
+from tilewright.search.dual.parts import OPEN, VARIED, RaisedPart, SpacePart, case_of
+from tilewright.search.dual.problem import BOUND, Builder, DualProblem, Marks, Work
+from tilewright.search.dual.ranges import Integers, Ranges, Unbound
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
 
@@ -45,8 +48,8 @@ NEAR, MOST_LISTED, MOST_TRIED, MORE, TRIED_A_TURN = 0.05, 600, 5000, 16, 2000
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
 and how often chains are tried together; for parts that cannot be divided at any distance, and of both so many times
 more; and how many tries take about as long as a turn."""
-OPEN = -2
-"""What stands in `_Part.case` for a memory of which nothing is told yet."""
+NOTHING, MOST_COMBINED = inf, 50_000
+"""What stands for no list of mappings; and of how many combinations of cells they may be."""
 MOST_REFINED, REFINED_TURNS = 12, 100
 """How often ranges of extents are halved at most, and as how many turns that counts."""
 MOST_BINS = 256
@@ -54,36 +57,6 @@ MOST_BINS = 256
 LANE, LANES = 2, 10
 """How many layers of extents a memory has, and how much more a difference in lanes counts than one in extents where a
 part is halved."""
-
-
-class _Part(NamedTuple):
-    """A part of the space."""
-
-    bound: float
-    """The logarithm of what no mapping of it scores below."""
-    whole: bool
-    """Whether it cannot be divided."""
-    point: Floats
-    """``(q)``: where the bound was found."""
-    case: Integers
-    """``(m - 1, 3)``: what rests at each memory (see `problem.Rest`); -2 where it is open."""
-    cells: Marks
-    ways: Marks
-    sides: Marks
-    """``(l, c)`` pairs of ranges by layer, ``(e)`` ways through arrays and ``(w)`` ways to part lanes that are left
-    (see `ascent.fix`): one bit each."""
-    most: Integers
-    full: Marks
-    """``(s)``: by limit of an array the most lanes, and whether there are exactly as many."""
-    slots: Integers
-    shares: Floats
-    chains: Integers
-    """``(k)``, ``(k)`` and ``(k, 5 m)``: the chains that the bound is made of, or that cost less where it was found:
-    where each goes in the work, group by group, its weight, and what it is."""
-
-
-VARIED = "slots", "shares", "chains"
-"""What parts have more or fewer of."""
 
 
 class DualBound(Resumable):
@@ -95,7 +68,7 @@ class DualBound(Resumable):
         If the objective or the machine is one that these bounds do not know.
     """
 
-    changing = ("turns", "refined", "stuck")
+    changing = ("turns", "refined", "stuck", "listed", "given")
 
     def __init__(self, space: MapSpace, objective: Objective) -> None:
         static = space_bounds(space)
@@ -104,16 +77,18 @@ class DualBound(Resumable):
         self.turns = self.refined = 0
         self.stuck = False
         """Whether ranges of extents cannot be refined any more, or have been often enough."""
+        self.listed, self.given = NOTHING, 0
+        """The best score (its logarithm) as the mappings of a part were listed, and how many of them were given out."""
         self.parts = self._all()
         """Parts that may hold a better mapping than is known, in order of their bounds."""
 
-    def _all(self) -> list[_Part]:
+    def _all(self) -> list[SpacePart]:
         """Return the whole space as one part."""
         p, memories = self.problem, self.builder.memories
         cells, ways, sides = (np.packbits(np.ones(shape, dtype=np.uint8), -1)
                               for shape in ((2 * memories, len(p.cells)), len(p.ends), len(p.lane_sides)))
         most = np.array([values[-1] for values in self._products], dtype=np.int64)
-        return [_Part(-inf, False, np.zeros(self.builder.first_side + len(p.sides)),
+        return [SpacePart(-inf, False, np.zeros(self.builder.first_side + len(p.sides)),
                       np.full((memories - 1, 3), OPEN), cells, ways, sides, most, np.zeros(len(most), np.uint8),
                       np.zeros(0, np.int16), np.zeros(0), np.zeros((0, 5 * memories), dtype=np.int32))]
 
@@ -127,8 +102,9 @@ class DualBound(Resumable):
         ranges = {f"ranges.{d}": np.array([own.low, own.high]) for d, own in enumerate(self.builder.ranges)}
         return {**super().state(), **ranges, "rows": np.array(list(self.builder.spread.rows)).reshape(-1, 3), **{
             f"parts.{name}": (np.concatenate if name in VARIED else np.array)(
-                [getattr(each, name) for each in self.parts or self._all()]) for name in _Part._fields},
-            "starts": np.cumsum([0, *(len(each.slots) for each in self.parts)])}
+                [getattr(each, name) for each in self.parts or self._all()]) for name in SpacePart._fields},
+            "starts": np.cumsum([0, *(len(each.slots) for each in self.parts)]),
+            "seen": np.array(sorted(self._maker.seen), dtype=np.int64)}
 
     def restore(self, state: State) -> None:
         """Set all that changes as it was when `state` was taken."""
@@ -136,9 +112,11 @@ class DualBound(Resumable):
         ranges = part(state, "ranges")
         self._take(self.builder.over([Ranges(low, high, -(-int(high[-1]) // high)) for low, high in (
             ranges[str(d)] for d in range(len(ranges)))], [(f, d, lanes) for f, d, lanes in state["rows"].tolist()]))
+        self._maker.seen = set(map(tuple, state["seen"].tolist()))
         rows, starts = part(state, "parts"), state["starts"]
         varied = {name: np.split(rows[name], starts[1:-1]) for name in VARIED}
-        parts = [_Part(*row) for row in zip(*(varied.get(name, rows[name]) for name in _Part._fields), strict=True)]
+        fields = (varied.get(name, rows[name]) for name in SpacePart._fields)
+        parts = [SpacePart(*row) for row in zip(*fields, strict=True)]
         self.parts = sorted(parts[:len(starts) - 1], key=attrgetter("bound"))
 
     @property
@@ -158,16 +136,73 @@ class DualBound(Resumable):
         return any(each.whole for each in takewhile(lambda each: each.bound <= self.parts[0].bound, self.parts))
 
     def work(self, turns: int, score: float) -> None:
-        """Work on for some turns, or until it has `ended`."""
+        """Work on for some turns, or until it has `ended`, or mappings are to be scored (see `take`)."""
         last, cut = self.turns + turns, log(max(score, TINY))
-        while self.turns < last and not self.ended(score):
+        while self.turns < last and not self.ended(score) and self.listed == NOTHING:
             if self._held_up:
-                self.stuck = not self._refine()
+                self.stuck = not (self._refine() or self._list(cut))
                 continue
             part = self.parts.pop(0)
             for each in self._divided(part, cut):
                 if each.bound < cut:
                     insort(self.parts, each, key=attrgetter("bound"))
+
+    def take(self, most: int) -> MappingBatch:
+        """Return the next of the mappings that are to be scored, up to so many; none where there are no such.
+
+        When all are, the part that they are of is done with: no other mapping of it scores below what was the best.
+        """
+        space = self.builder.space
+        if self.listed == NOTHING:
+            return space.empty(0)
+        ruled = space.arrays.ruled or space.constraints.orders
+        while len(found := self._leaves.take(most)):
+            self.given += len(found)
+            found = found.take(np.flatnonzero(space.contains(found))) if ruled else found
+            if len(found):
+                return found
+        self._maker.seen.update(self._leaves.keys)
+        del self.parts[self._first_whole], self._leaves
+        self.listed, self.given = NOTHING, 0
+        return space.empty(0)
+
+    @property
+    def _first_whole(self) -> int:
+        """The place of the first part that cannot be divided."""
+        return next(at for at, each in enumerate(self.parts) if each.whole)
+
+    @cached_property
+    def _maker(self) -> Leaves:
+        return Leaves(self.builder)
+
+    @cached_property
+    def _leaves(self) -> Listed:
+        """The mappings of the first part that cannot be divided which may score below the best as it was."""
+        found, _ = self._mappings(self.parts[self._first_whole], self.listed)
+        assert found is not None
+        skipped = 0
+        while skipped < self.given:  # a search that goes on has scored them
+            skipped += len(found.take(self.given - skipped))
+        return found
+
+    def _list(self, cut: float) -> bool:
+        """List the mappings of a part that cannot be divided which may score below the best, unless they are many."""
+        found, taken = self._mappings(self.parts[self._first_whole], cut)
+        self.turns += taken
+        if found is None:
+            return False
+        self.listed, self.given, self._leaves = cut, 0, found
+        return True
+
+    def _mappings(self, part: SpacePart, cut: float) -> tuple[Listed | None, int]:
+        """Return the mappings of a part that may score below ``cut`` by all that bounds tell, and turns taken."""
+        raised = self._raised(part, cut, whole=True, every=True)
+        if raised.above == -inf:
+            return None, raised.turns
+        cells, tried = raised.pool.combined(self._limited(part), raised.above, cut,
+                                            MOST_COMBINED * TRIED_A_TURN // MORE, MOST_COMBINED)
+        found = None if cells is None else self._maker.of(cells, case_of(part))
+        return found, raised.turns + tried // TRIED_A_TURN
 
     @cached_property
     def _work(self) -> Work:
@@ -197,8 +232,28 @@ class DualBound(Resumable):
             ways=np.zeros((ways, seen)), solved=np.zeros((3, ways)), bends=np.zeros((seen, seen)),
             products=np.zeros((ways, ways)), matrix=np.zeros((ways, ways)))
 
-    def _ascend(self, part: _Part, cut: float, *, whole: bool = False) -> _Part:
+    def _ascend(self, part: SpacePart, cut: float, *, whole: bool = False) -> SpacePart:
         """Return a part with the highest bound found of it, and what that is made of."""
+        raised = self._raised(part, cut, whole=whole)
+        work, least, found = self._work, -inf, raised.bound
+        self.turns += raised.turns
+        if raised.above > -inf:
+            least, tried = raised.pool.tried(self._limited(part), raised.above, cut,
+                                             MOST_TRIED * (MORE if whole else 1))
+            self.turns += tried // TRIED_A_TURN
+            found = max(found, least if least >= cut else least - BOUND)
+        slots = np.flatnonzero(work.parts >= 0.0)
+        return part._replace(bound=found, whole=least > -inf, point=raised.point,
+                             cells=np.packbits(work.cells, 1), ways=np.packbits(work.ways_left),
+                             sides=np.packbits(work.sides_left), slots=slots.astype(np.int16),
+                             shares=work.parts.ravel()[slots],
+                             chains=work.paths.reshape(-1, work.paths.shape[2])[slots].astype(np.int32))
+
+    def _limited(self, part: SpacePart) -> DualProblem:
+        return self.problem._replace(limits=np.log(part.most))
+
+    def _raised(self, part: SpacePart, cut: float, *, whole: bool, every: bool = False) -> RaisedPart:
+        """Return the highest bound found of a part, and the chains left there; with ``every`` also needless ones."""
         from tilewright.search.dual import ascent, listing  # noqa: PLC0415  (Numba loads late)
 
         best, work = part.point.copy(), self._work
@@ -206,31 +261,19 @@ class DualBound(Resumable):
         for into, given in ((work.parts, part.shares), (work.paths, part.chains)):
             into.reshape(-1, *into.shape[2:])[part.slots] = given
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
-        problem = self.problem._replace(limits=np.log(part.most))
-        pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1))
-        found, taken, above = ascent.ascend(problem, work, *self.builder.told(case_of(part)), cut,
+        pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1) * (MORE if every else 1), every=every)
+        found, taken, above = ascent.ascend(self._limited(part), work, *self.builder.told(case_of(part)), cut,
                                             4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
                                             part.point.copy(), best, -inf if whole else cut - NEAR, pool)
-        self.turns += taken
-        least = -inf
-        if above > -inf:
-            least, tried = pool.tried(problem, above, cut, MOST_TRIED * (MORE if whole else 1))
-            self.turns += tried // TRIED_A_TURN
-            found = max(found, least if least >= cut else least - BOUND)
-        slots = np.flatnonzero(work.parts >= 0.0)
-        return part._replace(bound=found, whole=least > -inf, point=best,
-                             cells=np.packbits(work.cells, 1), ways=np.packbits(work.ways_left),
-                             sides=np.packbits(work.sides_left), slots=slots.astype(np.int16),
-                             shares=work.parts.ravel()[slots],
-                             chains=work.paths.reshape(-1, work.paths.shape[2])[slots].astype(np.int32))
+        return RaisedPart(float(found), int(taken), best, float(above), pool)
 
-    def _left(self, part: _Part) -> tuple[Marks, Marks, Marks]:
+    def _left(self, part: SpacePart) -> tuple[Marks, Marks, Marks]:
         """Return which cells by layer, ways through arrays, and ways to part lanes are left in a part."""
         p = self.problem
         return (np.unpackbits(part.cells, 1, len(p.cells)), np.unpackbits(part.ways, 0, len(p.ends)),
                 np.unpackbits(part.sides, 0, len(p.lane_sides)))
 
-    def _look(self, parts: Sequence[_Part], cut: float, *, whole: bool = False) -> list[_Part]:
+    def _look(self, parts: Sequence[SpacePart], cut: float, *, whole: bool = False) -> list[SpacePart]:
         """Return parts with bounds of their own; they have that of what they are parts of.
 
         Those of which all chains that are left were tried together cannot be divided, if nothing is open.
@@ -243,12 +286,12 @@ class DualBound(Resumable):
                                        point=made.point if made.bound > each.bound else each.point))
         return found
 
-    def _cases(self, part: _Part) -> list[_Part]:
+    def _cases(self, part: SpacePart) -> list[SpacePart]:
         """Return what a part falls into by what rests at a memory where that is open, if it is anywhere."""
         return [part._replace(case=np.array([(OPEN,) * 3 if rest is None else rest for rest in case]))
                 for case in self.builder.parted(case_of(part))]
 
-    def _divided(self, part: _Part, cut: float) -> list[_Part]:
+    def _divided(self, part: SpacePart, cut: float) -> list[SpacePart]:
         """Return what a part falls into, or itself, looked at for the first time or sharply.
 
         By whether a side of an array is full; where that is told, by what rests at a memory; where all of that is, in
@@ -277,7 +320,7 @@ class DualBound(Resumable):
             found.append(np.flatnonzero(reached))
         return found
 
-    def _topped(self, part: _Part) -> list[_Part]:
+    def _topped(self, part: SpacePart) -> list[SpacePart]:
         """Return a part where a side has as many lanes as it may, and one where it has fewer; none if all is told.
 
         Lanes of all dimensions along a side are whole numbers, and so is their product, which each of them divides. A
@@ -297,19 +340,15 @@ class DualBound(Resumable):
         return []
 
     def _refine(self) -> bool:
-        """Halve the ranges of extents that are left in parts which cannot be divided; return whether there are any."""
-        if self.refined == MOST_REFINED:
-            return False
-        builder, p = self.builder, self.problem
+        """Halve the ranges of extents that are left in parts which cannot be divided, if the first of them has any."""
+        builder = self.builder
         kept = [(each, *self._left(each)[:2]) for each in self.parts]
-        left = np.any([own.any(axis=0) for each, own, _ in kept if each.whole], axis=0)
-        ranges, of = list[Ranges](builder.ranges), [np.arange(len(own.low)) for own in builder.ranges]
-        for g, group in enumerate(builder.groups):
-            used = left[slice(*p.cell_starts[g:g + 2])].reshape(p.shapes[g])
-            for d, axis in zip(group, (1, 0), strict=False):
-                ranges[d], of[d] = builder.ranges[d].halved(np.asarray(used.any(axis=axis)))
-        if all(len(own) == len(other.low) for own, other in zip(of, builder.ranges, strict=True)):
+        first = self._used(np.asarray(kept[self._first_whole][1].any(axis=0)))
+        if self.refined == MOST_REFINED or not any((own.low < own.high)[used].any() for own, used in zip(
+                builder.ranges, first, strict=True)):
             return False
+        used = self._used(np.asarray(np.any([own.any(axis=0) for each, own, _ in kept if each.whole], axis=0)))
+        ranges, of = zip(*(own.halved(some) for own, some in zip(builder.ranges, used, strict=True)), strict=True)
         finer = builder.over(ranges, list(builder.spread.rows))
         try:
             finer.problem  # noqa: B018
@@ -317,7 +356,7 @@ class DualBound(Resumable):
             return False
         cells, ways = self._origins(finer, of)
         self._take(finer)
-        (whole,), parts = self._all(), dict[bytes, _Part]()
+        (whole,), parts = self._all(), dict[bytes, SpacePart]()
         for each, own, through in kept:
             # Over narrower ranges a mapping may take more lanes than it was taken to: of sides all is left again.
             made = each._replace(
@@ -331,6 +370,14 @@ class DualBound(Resumable):
         self.refined += 1
         self.turns += REFINED_TURNS
         return True
+
+    def _used(self, left: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        """Return by dimension which of its ranges are in cells ``(c)`` that are left."""
+        p, found = self.problem, dict[int, NDArray[np.bool_]]()
+        for g, group in enumerate(self.builder.groups):
+            own = left[slice(*p.cell_starts[g:g + 2])].reshape(p.shapes[g])
+            found |= {d: np.asarray(own.any(axis=axis)) for d, axis in zip(group, (1, 0), strict=False)}
+        return [found[d] for d in range(len(found))]
 
     def _origins(self, finer: Builder, of: Sequence[Integers]) -> tuple[Integers, Integers]:
         """Return of which cells those over finer ranges are parts, and of which ways through arrays, if of any."""
@@ -359,10 +406,10 @@ class DualBound(Resumable):
     def _take(self, builder: Builder) -> None:
         """Go on over other ranges of extents."""
         self.builder, self.problem = builder, builder.problem._replace(floors=self.problem.floors)
-        for name in ("_work", "_lanes", "_products"):
+        for name in ("_work", "_lanes", "_products", "_maker"):
             self.__dict__.pop(name, None)
 
-    def _halved(self, part: _Part) -> list[_Part]:
+    def _halved(self, part: SpacePart) -> list[SpacePart]:
         """Return a part without what is above the middle of where its chains differ most, and without what is not."""
         widest = self._widest(part)
         if widest is None:
@@ -382,7 +429,7 @@ class DualBound(Resumable):
             found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways)))
         return found
 
-    def _widest(self, part: _Part) -> tuple[int, int, int, int] | None:
+    def _widest(self, part: SpacePart) -> tuple[int, int, int, int] | None:
         """Return a group, a layer, which of its dimensions, and the last range (or lanes) of the lower half.
 
         Behind the layers come lanes by memory, which count more than extents: there are few of them, and half a lane
@@ -409,11 +456,6 @@ class DualBound(Resumable):
                     found = g, int(places[k]), side, int(
                         middle if k >= layers else np.searchsorted(low, middle, "right") - 1)
         return found
-
-
-def case_of(part: _Part) -> Case:
-    """Return what rests at memories in a part."""
-    return tuple(None if c == OPEN else (c, bool(mixed), slide) for c, mixed, slide in part.case.tolist())
 
 
 @cache

@@ -224,13 +224,16 @@ class ArrayWays:
         low, high = (np.array([1]), np.array([1])) if last else (own.low, own.high)
         most = np.minimum(self.most_lanes(d, array), -(-own.high[:, None] // low))
         most = np.where(own.high[:, None] < low, 0, most)
-        first = np.maximum(np.maximum(1, -(-own.low[:, None] // high))[..., None], lanes.low)
-        until = np.minimum(most[..., None], lanes.high)
-        fits = (own.low[:, None] % low == 0)[..., None] if self.divide else True
-        outer, inner, k = np.nonzero((first <= until) & fits)
-        first, until = first[outer, inner, k], until[outer, inner, k]
-        different, place = np.unique(first, return_inverse=True)
-        row = np.array([self.row(d, array, int(many)) for many in different], dtype=np.int64)[place]
+        fewest = np.maximum(1, -(-own.low[:, None] // high))
+        begin, end = np.searchsorted(lanes.high, fewest), np.searchsorted(lanes.low, most, "right")
+        count = np.where((fewest <= most) & ((own.low[:, None] % low == 0) | (not self.divide)), end - begin, 0)
+        outer, inner = (np.repeat(each, count.ravel()) for each in np.indices(count.shape).reshape(2, -1))
+        k = np.arange(len(outer)) + np.repeat(begin.ravel() - np.cumsum(count) + count.ravel(), count.ravel())
+        first, until = np.maximum(fewest[outer, inner], lanes.low[k]), np.minimum(most[outer, inner], lanes.high[k])
+        row = np.zeros(size + 1, dtype=np.int64)
+        different = np.flatnonzero(np.bincount(first))
+        row[different] = [self.row(d, array, many) for many in different.tolist()]
+        row = row[first]
         left, none = self.left(d), np.zeros_like(outer)
         if array is not self.arrays[-1]:
             return Ways(outer, inner, first, until, row, none, np.searchsorted(left, -(-size // until)), none)

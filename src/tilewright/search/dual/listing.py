@@ -1,6 +1,7 @@
 """Compiled: the chains of extents that are left of a part of a space, and the least that they score together."""
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,36 +32,85 @@ class ChainPool(NamedTuple):
     """What each costs so far; infinite where another makes it needless."""
     made: Floats
     """``(a, y)``: what each is made of."""
+    came: Integers
+    """``(a, 3)``: which it goes on from (-1: none), at which layer it ends, and in which cell."""
+    every: int
+    """Whether those that another makes needless are kept."""
     spans: Integers
     lows: Floats
     """``(g, 2)`` and ``(g)``: where the whole chains of a group begin and end, and what the least costs."""
 
     @classmethod
-    def of(cls, work: Work, most: int) -> "ChainPool":
+    def of(cls, work: Work, most: int, *, every: bool = False) -> "ChainPool":
         """Return one of so many beginnings at most."""
         (groups, _), nodes = work.parts.shape, work.f.shape[1]
         heads, outside, following, node = (np.empty(n, dtype=np.int64) for n in (nodes, nodes, most, most))
         return cls(heads, outside, following, node, np.empty(most), np.empty((most, work.lines.shape[1])),
-                   np.zeros((groups, 2), dtype=np.int64), np.zeros(groups))
+                   np.empty((most, 3), dtype=np.int64), int(every), np.zeros((groups, 2), dtype=np.int64),
+                   np.zeros(groups))
 
     def tried(self, p: DualProblem, bound: float, cut: float, tries: int) -> tuple[float, int]:
         """Return `least` of all chains that are listed, where by the slope nothing scores below ``bound``.
 
         A billionth below ``cut`` counts as that.
         """
-        costs = [self.cost[first:last] for first, last in self.spans.tolist()]
+        spans = [slice(*span) for span in self.spans.tolist()]
+        found, tried, _ = self._combined(p, [self.cost[span] for span in spans], [self.made[span] for span in spans],
+                                         bound, cut, tries, 0)
+        return found if found < cut - BOUND else cut, tried
+
+    def combined(self, p: DualProblem, bound: float, cut: float, tries: int, most: int) -> tuple[Integers | None, int]:
+        """Return combinations of cells ``(n, g, l)`` that may score below ``cut`` by `tried`, and how many it tried.
+
+        None where they are more than ``most``, or the tries not enough.
+        """
+        cells, costs, made = [], [], []
+        for first, last in self.spans.tolist():
+            own, of = np.unique(self._cells(np.arange(first, last), p), axis=0, return_inverse=True)
+            cells.append(own)
+            costs.append(np.full(len(own), np.inf))
+            made.append(np.full((len(own), self.made.shape[1]), np.inf))
+            np.minimum.at(costs[-1], of.ravel(), self.cost[first:last])
+            np.minimum.at(made[-1], of.ravel(), self.made[first:last])
+        _, tried, listed = self._combined(p, costs, made, bound, cut, tries, most)
+        if listed is None:
+            return None, tried
+        return np.stack([own[at] for own, at in zip(cells, listed.T, strict=True)], axis=1), tried
+
+    def _combined(self, p: DualProblem, costs: Sequence[Floats], made: Sequence[Floats], bound: float, cut: float,
+                  tries: int, most: int) -> tuple[float, int, Integers | None]:
+        """Return what `least` does of chains of all groups: a score, how many it tried, and up to ``most`` below."""
         orders = [np.argsort(cost)[:np.isfinite(cost).sum()] for cost in costs]
         groups = sorted(range(len(costs)), key=lambda g: len(orders[g]))
+        listed = np.zeros((most, len(groups)), dtype=np.int64)
         if not len(orders[groups[0]]):
-            return cut, 0
-        made = [np.exp(self.made[self.spans[g, 0]:self.spans[g, 1]][orders[g]]) for g in groups]
-        rest = np.cumprod([each.min(axis=0) for each in made[::-1]], axis=0)[::-1]
-        found, tried = least(
-            p, np.concatenate([costs[g][orders[g]] - self.lows[g] for g in groups]), np.vstack(made),
-            np.ascontiguousarray(rest), np.cumsum([0, *map(len, made)]), bound, cut - BOUND, tries,
+            return cut, 0, listed[:0]
+        factors = [np.exp(made[g][orders[g]]) for g in groups]
+        rest = np.cumprod([each.min(axis=0) for each in factors[::-1]], axis=0)[::-1]
+        starts = np.cumsum([0, *map(len, factors)])
+        found, tried, count = least(
+            p, np.concatenate([costs[g][orders[g]] - self.lows[g] for g in groups]), np.vstack(factors),
+            np.ascontiguousarray(rest), starts, bound, cut - BOUND, tries,
             np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups)),
-            np.ones((len(groups) + 2, self.made.shape[1])))
-        return float(found if found < cut - BOUND else cut), int(tried)
+            np.ones((len(groups) + 2, self.made.shape[1])), listed)
+        if found == -np.inf:
+            return found, int(tried), None
+        chosen = np.empty((count, len(groups)), dtype=np.int64)
+        for k, g in enumerate(groups):
+            chosen[:, g] = orders[g][listed[:count, k] - starts[k]]
+        return float(found), int(tried), chosen
+
+    def _cells(self, ends: Integers, p: DualProblem) -> Integers:
+        """Return ``(n, l)`` the cells of whole chains at each layer."""
+        layers, at = 2 * p.edge_starts.shape[1], ends
+        found, rows = np.full((len(ends), layers + 1), -1, dtype=np.int64), np.arange(len(ends))
+        while len(at):
+            before, layer, cell = self.came[at].T
+            found[rows, layer] = cell
+            at, rows = before[before >= 0], rows[before >= 0]
+        for layer in range(1, layers):
+            found[:, layer] = np.where(found[:, layer] < 0, found[:, layer - 1], found[:, layer])
+        return found[:, :layers]
 
 
 @compiled
@@ -98,7 +148,7 @@ def way_into(p: Compiled, index: Compiled, e: Compiled, one: Compiled, other: Co
 def put(pool: Compiled, count: Compiled, node: Compiled, cost: Compiled) -> Compiled:
     """Keep the beginning ``count`` unless another of its node makes it needless; return how many there are then."""
     made, last = pool.made[count], -1
-    at = pool.heads[node]
+    at = NONE if pool.every else pool.heads[node]
     while at >= 0:
         better, worse = True, True
         for k in range(len(made)):
@@ -148,18 +198,19 @@ def loop_on(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, g: Compi
                         return -1
                     copy(pool.made[at], pool.made[count])
                     cell_into(p, index, 2 * m + 1, base + c, pool.made[count])
+                    pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, 2 * m + 1, c
                     count = put(pool, count, node, cost)
     return count
 
 
 @compiled
 def spread_on(p: Compiled, w: Compiled, index: Compiled, at: Compiled, e: Compiled, cell: Compiled, cost: Compiled,
-              inner: Compiled, pool: Compiled, count: Compiled, most: Compiled) -> Compiled:
+              inner: Compiled, cells: Compiled, pool: Compiled, count: Compiled, most: Compiled) -> Compiled:
     """Let a beginning pass an array by one way, its lanes parted in all ways; return how many there are.
 
     ``cell`` is that at layer ``inner`` where it ends (-1: at compute), ``cost`` what it costs there without lanes.
     """
-    node = p.ends[e, 1]
+    node, local = p.ends[e, 1], p.ends[e, 1] % cells
     for one in range(p.lane_spans[p.ends[e, 2]], p.lane_spans[p.ends[e, 2] + 1]):
         for other in range(p.lane_spans[p.ends[e, 3]], p.lane_spans[p.ends[e, 3] + 1]):
             whole = cost + w.side_cost[one] + w.side_cost[other]
@@ -170,6 +221,7 @@ def spread_on(p: Compiled, w: Compiled, index: Compiled, at: Compiled, e: Compil
                 way_into(p, index, e, one, other, pool.made[count])
                 if cell >= 0:
                     cell_into(p, index, inner, cell, pool.made[count])
+                pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, inner, local
                 count = put(pool, count, node, whole)
     return count
 
@@ -200,8 +252,8 @@ def pass_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, m: Compiled,
         length = add_way(p, w, e, w.costs[cell])
         at = pool.outside[p.ends[e, 0]]
         while at >= 0:
-            count = spread_on(p, w, index, at, e, base + cell if more else NONE, pool.cost[at] + length, inner, pool,
-                              count, most)
+            count = spread_on(p, w, index, at, e, base + cell if more else NONE, pool.cost[at] + length, inner, cells,
+                              pool, count, most)
             if count < 0:
                 return first, count
             at = pool.next[at]
@@ -222,6 +274,7 @@ def chains_of(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, g: Com
     costs_into(p, w, g, 0)
     pool.made[begin, :] = 0.0
     cell_into(p, index, 0, p.cell_starts[g] + cells - 1, pool.made[begin])
+    pool.came[begin, 0], pool.came[begin, 1], pool.came[begin, 2] = NONE, 0, cells - 1
     first, last = begin, put(pool, begin, cells - 1, w.costs[cells - 1])
     for m in range(memories):
         count = loop_on(p, w, index, moves, g, m, pool, first, last, most)
@@ -289,17 +342,34 @@ def scored(p: Compiled, factors: Compiled) -> Compiled:
     return found
 
 
+@compiled
+def together(p: Compiled, made: Compiled, rest: Compiled, g: Compiled, factors: Compiled) -> Compiled:
+    """Return the least score (its logarithm) of chains chosen up to group ``g``, which adds ``made`` to ``factors``."""
+    groups = len(rest)
+    for k in range(len(made)):
+        factors[g + 1, k] = factors[g, k] * made[k]
+    whole = factors[groups]
+    if g + 1 < groups:
+        whole = factors[groups + 1]
+        for k in range(len(made)):
+            whole[k] = factors[g + 1, k] * rest[g + 1, k]
+    return scored(p, whole) if has_room(p, whole) else np.inf
+
+
 @entry
 @_named
 def least(p: Compiled, over: Compiled, made: Compiled, rest: Compiled, starts: Compiled, bound: Compiled,
-          cut: Compiled, tries: Compiled, at: Compiled, sums: Compiled, factors: Compiled) -> Compiled:
+          cut: Compiled, tries: Compiled, at: Compiled, sums: Compiled, factors: Compiled,
+          listed: Compiled) -> Compiled:
     """Return the least score (its logarithm, ``cut`` at most) of chains of all groups together, and how many it tried.
+
+    With room in ``listed (n, g)`` it returns no least, but lists all below ``cut``, and returns how many there are.
 
     ``over`` and ``made`` have by how much chains cost too much, ascending, and what they are made of (no logarithms);
     ``rest (g, y)`` the least of that of all groups from one on together.
-    After so many ``tries`` it gives up, at negative infinity.
+    After so many ``tries``, or without room, it gives up, at negative infinity.
     """
-    groups, g, tried, found = len(starts) - 1, 0, 0, cut
+    groups, g, tried, count, found = len(starts) - 1, 0, 0, 0, cut
     at[0], sums[0] = starts[0], bound
     factors[0, :] = 1.0
     while g >= 0:
@@ -310,20 +380,19 @@ def least(p: Compiled, over: Compiled, made: Compiled, rest: Compiled, starts: C
             continue
         tried += 1
         if tried > tries:
-            return -np.inf, tried
-        for k in range(factors.shape[1]):
-            factors[g + 1, k] = factors[g, k] * made[at[g], k]
-        whole = factors[groups]
-        if g + 1 < groups:
-            whole = factors[groups + 1]
-            for k in range(factors.shape[1]):
-                whole[k] = factors[g + 1, k] * rest[g + 1, k]
-        value = scored(p, whole) if has_room(p, whole) else np.inf
+            return -np.inf, tried, 0
+        value = together(p, made[at[g]], rest, g, factors)
         if g + 1 < groups and value < found:
             sums[g + 1] = sums[g] + over[at[g]]
             g += 1
             at[g] = starts[g]
-        else:
+            continue
+        if len(listed) == 0:
             found = min(found, value)
-            at[g] += 1
-    return found, tried
+        elif value < found:
+            if count == len(listed):
+                return -np.inf, tried, 0
+            copy(at, listed[count])
+            count += 1
+        at[g] += 1
+    return found, tried, count

@@ -152,7 +152,7 @@ class Builder:
     """Makes the `DualProblem` of a space."""
 
     def __init__(self, space: MapSpace, objective: Objective, floors: Sequence[float]) -> None:
-        self.space, self.tables = space, Tables.unlisted(space, objective)
+        self.space, self.objective, self.tables = space, objective, Tables.unlisted(space, objective)
         self.a = self.tables.arrays
         terms = self.a.terms
         if len(terms) != 1 or not (self.a.sizes > 1).all() or (

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-MOST_RANGES = 128
-"""Ranges of extents of a dimension at most."""
+MOST_RANGES, FEW_EXTENTS = 128, 32
+"""Ranges of extents of a dimension at most, to begin with; and extents of a range that does not fall in two, but into
+these."""
 
 
 class Unbound(Exception):
@@ -44,13 +45,18 @@ class Ranges:
         return cls(low, high, -(-size // high))
 
     def halved(self, used: NDArray[np.bool_]) -> tuple["Ranges", Integers]:
-        """Return ranges of which the wide ones that are ``used`` fall in two, and the number of that each is of."""
-        wide = used & (self.low < self.high)
+        """Return ranges of which the wide ones that are ``used`` fall in two, and the number of that each is of.
+
+        Those of a few extents fall into these.
+        """
+        few = used & (self.high - self.low < FEW_EXTENTS)
         middle = (self.low + self.high) // 2
-        low = np.concatenate([self.low, middle[wide] + 1])
-        high = np.concatenate([np.where(wide, middle, self.high), self.high[wide]])
-        of, order = np.concatenate([np.arange(len(wide)), np.flatnonzero(wide)]), np.argsort(low)
-        return Ranges(low[order], high[order], -(-int(self.high[-1]) // high[order])), of[order]
+        low = [np.arange(one, last + 1) if own else np.array([one, half + 1][:1 + (wide and one < last)])
+               for one, half, last, own, wide in zip(self.low, middle, self.high, few, used, strict=True)]
+        of = np.repeat(np.arange(len(low)), [len(own) for own in low])
+        first = np.concatenate(low)
+        high = np.append(first[1:] - 1, self.high[-1])
+        return Ranges(first, high, -(-int(self.high[-1]) // high)), of
 
 
 def hinge(size: float, extent: Floats, other: float) -> Floats:

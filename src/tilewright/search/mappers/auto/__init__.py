@@ -76,8 +76,8 @@ class AutoMapper(Resumable):
     Of a few children the first is scored whose bound lets it survive. Where bounds rule all of them out, that of the
     least bound is scored all the same: a third to six tenths of those scored, on layers tried. Spaces that the budget
     covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on beside the breeding
-    until the best is proved to be the optimum; a dual bound is raised beside both (`search.dual`). The same seed gives
-    the same result on any number of threads.
+    until the best is proved to be the optimum; a dual bound is raised beside both (`search.dual`), and what it leaves
+    of the space is scored. The same seed gives the same result on any number of threads.
     """
 
     takes_start = True
@@ -218,6 +218,9 @@ class AutoMapper(Resumable):
         if self.walk is not None:
             return self.walk.ask(most)
         self._raise_bound()
+        if self.dual is not None and len(batch := self.dual.take(most)):
+            self.looks, self.covers_space = True, False
+            return batch
         if self.dual is not None and self.dual.bound >= min(self.best, self.task.rival()):
             self.covers_space = self.best <= self.task.rival()
             return self.task.space.empty(0)

@@ -5,9 +5,11 @@ together. So chains that only part the lanes otherwise between an array's sides 
 same tensors use, none along an axis that slides, count as one, whose chains are products of theirs.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +27,14 @@ def chains_of(space: MapSpace, dimension: int) -> Integers | None:
 
     Of the tilings of Ruby it is known here that full tiles divide; constraints, but for who may loop where, are not.
     """
-    arrays, layout = space.arrays, space.layout
-    size, levels = int(arrays.sizes[dimension]), space.accelerator.levels
-    rows = np.full((1, 1), size, dtype=np.int64)
-    for s, slot in enumerate(layout.slots):
-        level, parts = levels[slot.level], []
-        most = level.instances if isinstance(level, Fanout) else size
-        if isinstance(level, Fanout) and not level.flexible and not level.blocks:
-            most = level.shape[0 if slot.axis == "X" else 1]
-        later = bool(arrays.free[s + 1:, dimension].any())
+    size, rows = int(space.arrays.sizes[dimension]), np.full((1, 1), space.arrays.sizes[dimension], dtype=np.int64)
+    for most, free, later in slots_of(space, dimension):
+        parts = []
         for extent in np.unique(rows[:, -1]):
             steps = np.arange(1, extent + 1)
-            if not arrays.free[s, dimension]:
+            if not free:
                 steps = np.array([extent])
-            elif space.tiling == "perfect" or (space.tiling != "imperfect" and extent != size):
+            elif divides(space, extent, size):
                 steps = steps[extent % steps == 0]
             steps = steps[-(-extent // steps) <= most]
             if not later:
@@ -49,6 +45,22 @@ def chains_of(space: MapSpace, dimension: int) -> Integers | None:
         if len(rows) > MOST_CHAINS:
             return None
     return rows[:, 1:]
+
+
+def slots_of(space: MapSpace, dimension: int) -> Iterator[tuple[int, bool, bool]]:
+    """Yield by slot how often a dimension's loop may run, and whether it may loop there, and anywhere further in."""
+    size, levels = int(space.arrays.sizes[dimension]), space.accelerator.levels
+    for s, slot in enumerate(space.layout.slots):
+        level, most = levels[slot.level], size
+        if isinstance(level, Fanout):
+            sides = level.shape if not level.flexible and not level.blocks else (level.instances, level.instances)
+            most = sides[0 if slot.axis == "X" else 1]
+        yield most, bool(space.arrays.free[s, dimension]), bool(space.arrays.free[s + 1:, dimension].any())
+
+
+def divides(space: MapSpace, extents: Any, size: int) -> Any:
+    """Whether the tiles of tiles of such extents divide, as far as that is known here."""
+    return (space.tiling == "perfect") | ((space.tiling != "imperfect") & (extents != size))
 
 
 def merges(space: MapSpace) -> bool:

@@ -7,6 +7,7 @@ loop, for those that use it, and for t the first that it uses. So it is enough t
 two places. Where a dimension is unused by several tensors, or slides in all, or orders are restricted, all are tried.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations, product
@@ -14,10 +15,35 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping import MappingBatch
+from tilewright.mapping import Layout, MappingBatch
 from tilewright.search.mappers.exact.tables import Tables
 
 Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OrderedSteps:
+    """Mappings: steps (n, s, d), each with the orders (c, s, d) of one of some tables; they end at ``ends[1:]``."""
+
+    layout: Layout
+    steps: NDArray[np.int32]
+    which: NDArray[np.intp]
+    tables: Sequence[NDArray[np.int8]]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def take(self, first: int, last: int) -> MappingBatch:
+        """Return the mappings from one on to before another."""
+        numbers = np.arange(first, min(last, len(self)))
+        place = np.searchsorted(self.ends, numbers, "right") - 1
+        ranks = np.empty((len(numbers), *self.layout.shape), dtype=np.int8)
+        for table in np.unique(self.which[place]).tolist():
+            mine = np.flatnonzero(self.which[place] == table)
+            ranks[mine] = self.tables[table][numbers[mine] - self.ends[place[mine]]]
+        return MappingBatch(self.layout, np.ascontiguousarray(np.moveaxis(self.steps[place], 0, 2)),
+                            np.ascontiguousarray(np.moveaxis(ranks, 0, 2)))
 
 
 @dataclass(frozen=True)
@@ -48,61 +74,58 @@ class Orders:
                   for chains in self.tables.chains for d in chains.dims)
         return [odd or memory.name in space.constraints.orders for memory in self.tables.memories]
 
+    @property
+    def every(self) -> bool:
+        """Whether all orders have to be tried at some memory."""
+        return any(self._all)
+
     def batches(self, found: NDArray[np.int64], reach: NDArray[np.int64]) -> MappingBatch:
         """Return the mappings of choices ``found`` (n, d), with the kinds of order that the bits of ``reach`` allow.
 
         Choices whose lanes cannot be parted between the sides of arrays have none.
         """
-        space = self.tables.space
         ways = [self._steps(tuple(row)) for row in (found - self.tables.starts[:-1]).tolist()]
         fits = np.array([way is not None for way in ways], dtype=np.bool_)
-        reach, steps = reach[fits], np.array([way for way in ways if way is not None], dtype=np.int32)
-        if not len(steps):
-            return space.empty(0)
-        sizes = np.array(list(space.operator.sizes.values()), dtype=np.int32)
+        steps = np.array([way for way in ways if way is not None], dtype=np.int32)
+        made = self.ordered(steps.reshape(-1, *self.tables.space.layout.shape), reach[fits])
+        return made.take(0, len(made))
+
+    def ordered(self, steps: NDArray[np.int32], reach: NDArray[np.int64]) -> "OrderedSteps":
+        """Return steps (n, s, d) with the kinds of order that the bits of ``reach`` (n) allow."""
+        sizes = np.array(list(self.tables.space.operator.sizes.values()), dtype=np.int32)
         outside = np.concatenate([np.broadcast_to(sizes, (len(steps), 1, len(sizes))), steps[:, :-1]], axis=1)
         slots = [self.tables.slots[memory.name][0] for memory in self.tables.memories]
         loops = (outside[:, slots] > steps[:, slots]) @ (1 << np.arange(len(sizes)))
         keys, back = np.unique(np.column_stack([loops, reach]), axis=0, return_inverse=True)
-        places, ranks = [], []
-        for index, key in enumerate(keys.tolist()):
-            table = self._ranks(tuple(key[:-1]), key[-1])
-            mine = np.flatnonzero(back.reshape(-1) == index)
-            places.append(np.repeat(mine, len(table)))
-            ranks.append(np.tile(table, (len(mine), 1, 1)))
-        every = np.concatenate(places)
-        order = np.argsort(every, kind="stable")
-        chosen = np.ascontiguousarray(np.moveaxis(steps[every[order]], 0, 2))
-        return MappingBatch(space.layout, chosen, np.ascontiguousarray(np.moveaxis(np.concatenate(ranks)[order], 0, 2)))
+        tables = [self._ranks(tuple(key[:-1]), key[-1]) for key in keys.tolist()]
+        counts = np.array([len(table) for table in tables], dtype=np.int64)[back.reshape(-1)]
+        return OrderedSteps(self.tables.space.layout, steps, back.reshape(-1), tables, np.cumsum([0, *counts]))
 
     def _steps(self, rows: tuple[int, ...]) -> NDArray[np.int64] | None:
         """Return (s, d) steps that make up a row of each table of chains and whose lanes fit the sides of arrays."""
         parted: dict[tuple[int, ...], tuple[NDArray[np.int64], ...]] = {(1,) * len(self.tables.space.layout.slots): ()}
         for chains, row in zip(self.tables.chains, rows, strict=True):
             every, counts = chains.ways(row)
-            parted = {lanes: (*before, way) for known, before in parted.items()
-                      for way, own in zip(every, counts, strict=True)
-                      if self._fits(lanes := tuple(a * b for a, b in zip(known, own, strict=True)))}
-        if not parted:
-            return None
+            lanes, before = np.array(list(parted))[:, None] * np.array(counts), list(parted.values())
+            fits = self.fits(lanes.reshape(-1, lanes.shape[2])).reshape(lanes.shape[:2])
+            parted = {tuple(lanes[one, way].tolist()): (*before[one], every[way])
+                      for one, way in np.argwhere(fits).tolist()}
+            if not parted:
+                return None
         steps = np.ones(self.tables.space.layout.shape, dtype=np.int64)
         for chains, way in zip(self.tables.chains, next(iter(parted.values())), strict=True):
             steps[:, list(chains.dims)] = way.T
         return steps
 
-    def _fits(self, lanes: tuple[int, ...]) -> bool:
-        """Whether so many lanes at every slot fit the arrays."""
-        for slot, partner, across, down, most in self._sides:
-            one, other = lanes[slot], lanes[partner] if partner >= 0 else 1
+    def fits(self, lanes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether (n) so many lanes (n, s) at every slot fit the arrays."""
+        found = np.ones(len(lanes), dtype=np.bool_)
+        for slot, partner, across, down, most in self.tables.sides.tolist():
+            one, other = lanes[:, slot], lanes[:, partner] if partner >= 0 else np.ones_like(lanes[:, slot])
             if across:
                 one, other = -(-one // across), -(-other // down)
-            if one * other > most:
-                return False
-        return True
-
-    @cached_property
-    def _sides(self) -> list[tuple[int, ...]]:
-        return [tuple(row) for row in self.tables.sides.tolist()]
+            found &= one * other <= most
+        return found
 
     def _ranks(self, loops: tuple[int, ...], reach: int) -> NDArray[np.int8]:
         """Return (c, s, d) ranks for loops given as bits by memory."""

@@ -1,0 +1,165 @@
+"""The mappings that are left of a part of a space of which bounds tell no more: to be scored one by one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.mapping import MappingBatch
+from tilewright.search.dual.problem import Builder, Case
+from tilewright.search.dual.ranges import Integers
+from tilewright.search.mappers.exact.chains import counts_of, divides, slots_of
+from tilewright.search.mappers.exact.orders import OrderedSteps, Orders
+
+MOST_KINDS, MOST_PERMUTED = 62, 4
+"""Kinds of order that are told apart, at most; and dimensions where all orders of their loops have to be tried."""
+TOGETHER, MOST = 1 << 18, 1 << 26
+"""Choices of chains that are looked at together, and of all combinations of cells, at most, before it is asked whether
+their lanes fit."""
+
+
+class ChainTable(NamedTuple):
+    """The chains of a dimension in some combinations of cells."""
+
+    chains: Integers
+    runs: Integers
+    """``(c, s)``: steps, and how often they run."""
+    counts: Integers
+    starts: Integers
+    """``(n)``: how many of them each combination has, and where these begin."""
+
+
+@dataclass
+class Listed:
+    """The mappings of some combinations of cells, made as they are asked for."""
+
+    leaves: "Leaves"
+    tables: list[ChainTable]
+    keys: list[tuple[int, ...]]
+    """All combinations that are asked for, those among them that were scored before."""
+    ends: NDArray[np.float64]
+    """``(n)``: how many choices of chains there are up to each combination."""
+    reach: int
+    begun: int = 0
+    part: OrderedSteps | None = None
+    given: int = 0
+
+    def take(self, most: int) -> MappingBatch:
+        """Return the next mappings, up to so many; none where all were given."""
+        while self.part is None or self.given == len(self.part):
+            if self.begun == len(self.ends):
+                return self.leaves.space.empty(0)
+            before = self.ends[self.begun - 1] if self.begun else 0.0
+            last = max(self.begun + 1, int(np.searchsorted(self.ends, before + TOGETHER, "right")))
+            steps = self.leaves.steps(self.tables, self.begun, last)
+            self.part = self.leaves.orders.ordered(steps, np.full(len(steps), self.reach))
+            self.begun, self.given = last, 0
+        found = self.part.take(self.given, self.given + most)
+        self.given += len(found)
+        return found
+
+
+class Leaves:
+    """Makes the mappings that have extents in given cells, with every order of loops that can be best.
+
+    Those of combinations of cells that were scored before are not made again.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder, self.space, self.orders = builder, builder.space, Orders(builder.tables)
+        self.seen: set[tuple[int, ...]] = set()
+        """The orders and cells of combinations of which all mappings are scored."""
+
+    def of(self, cells: Integers, case: Case) -> Listed | None:
+        """Return the mappings of combinations of cells ``(n, g, l)`` in a case; None where these may be too many."""
+        if self.orders.every and len(self._columns) > MOST_PERMUTED:
+            return None
+        reach = self._reach(case)
+        keys = [(reach, *one.ravel().tolist()) for one in cells]
+        fresh = cells[list({key: at for at, key in enumerate(keys) if key not in self.seen}.values())]
+        tables = [table for d in range(len(self._columns)) if (table := self._table(fresh, d)) is not None]
+        many = np.prod([table.counts for table in tables], axis=0, dtype=np.float64)
+        if len(tables) < len(self._columns) or many.max(initial=0) > TOGETHER or many.sum() > MOST:
+            return None
+        return Listed(self, tables, keys, np.cumsum(many), reach)
+
+    def steps(self, tables: list[ChainTable], first: int, last: int) -> NDArray[np.int32]:
+        """Return (n, s, d) the steps of some combinations whose lanes fit the sides of arrays."""
+        combined = np.arange(first, last)
+        rows, lanes = np.zeros((len(tables), last - first), dtype=np.int64), np.ones(
+            (last - first, len(self.space.layout.slots)), dtype=np.int64)
+        for d in np.argsort([table.counts[first:last].mean() for table in tables]).tolist():
+            table = tables[d]
+            many = table.counts[combined]
+            before = np.repeat(np.arange(len(combined)), many)
+            row = np.arange(len(before)) + np.repeat(table.starts[combined] - np.cumsum(many) + many, many)
+            wider = lanes[before] * table.runs[row]
+            fits = self.orders.fits(wider)
+            combined, lanes, rows = combined[before[fits]], wider[fits], rows[:, before[fits]]
+            rows[d] = row[fits]
+        steps = np.ones((len(combined), *self.space.layout.shape), dtype=np.int32)
+        for column, table, own in zip(self._columns, tables, rows, strict=True):
+            steps[:, :, column] = table.chains[own]
+        return steps
+
+    def _table(self, cells: Integers, d: int) -> ChainTable | None:
+        """Return the chains of a dimension in combinations of cells; None where they are too many."""
+        different, own = np.unique(self._ranges(cells, d), axis=0, return_inverse=True)
+        spans, space = self._spans(different, d), self.space
+        size, of = self.builder.sizes[d], np.arange(len(different))
+        chains = np.full((len(different), 1), size, dtype=np.int64)
+        for (most, free, later), (low, high) in zip(slots_of(space, self._columns[d]), spans, strict=True):
+            count = np.maximum(0, np.minimum(chains[:, -1], high[of]) - low[of] + 1)
+            if count.sum() > TOGETHER:
+                return None
+            before = np.repeat(np.arange(len(chains)), count)
+            steps = np.arange(len(before)) + np.repeat(low[of] - np.cumsum(count) + count, count)
+            outside = chains[before, -1]
+            left = (-(-outside // steps) <= most) & (free | (steps == outside)) & (later | (steps == 1))
+            left &= (outside % steps == 0) | ~divides(space, outside, size)
+            of = of[before[left]]
+            chains = np.column_stack([chains[before[left]], steps[left]])
+        counts = np.bincount(of, minlength=len(different))
+        starts = np.cumsum(counts) - counts
+        return ChainTable(chains[:, 1:], counts_of(size, chains[:, 1:]), counts[own.ravel()], starts[own.ravel()])
+
+    def _spans(self, ranges: Integers, d: int) -> Integers:
+        """Return (s, 2, n) from which to which extent steps of a dimension go at every slot, in ranges (n, l)."""
+        own, tables = self.builder.ranges[d], self.builder.tables
+        spans = np.ones((len(self.space.layout.slots), 2, len(ranges)), dtype=np.int64)
+        spans[:, 1] = self.builder.sizes[d]
+        for m, memory in enumerate(tables.memories):
+            array = self.builder.spread.inside[m]
+            places = [(tables.slots[memory.name][0], 2 * m + 1)]
+            if array is not None and m + 1 < len(tables.memories):
+                places.append((array.slots[-1], 2 * m + 2))
+            for slot, layer in places:
+                spans[slot] = own.low[ranges[:, layer]], own.high[ranges[:, layer]]
+        return spans
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        """The places of dimensions among all of the operator."""
+        return [chains.dims[0] for chains in self.builder.tables.chains]
+
+    def _ranges(self, cells: Integers, d: int) -> Integers:
+        """Return (n, l) the ranges of a dimension at the layers of memories."""
+        g = next(g for g, group in enumerate(self.builder.groups) if d in group)
+        group = self.builder.groups[g]
+        if len(group) == 1:
+            return cells[:, g]
+        wide = len(self.builder.ranges[group[1]].low)
+        return cells[:, g] // wide if d == group[0] else cells[:, g] % wide
+
+    def _reach(self, case: Case) -> int:
+        """Return the kinds of order that a case leaves, as bits; all where some dimension is of no class."""
+        kinds, classes = self.builder.tables.kinds, self.builder.tables.classes
+        if len(kinds) > MOST_KINDS or not self.builder.a.unused.any(axis=1).all():
+            return -1
+        left = np.ones(len(kinds), dtype=np.bool_)
+        for m, rest in enumerate(case):
+            if rest is not None:
+                left &= (kinds[:, m] == classes[max(0, rest[0])]).all(axis=1)
+        return int(left @ (1 << np.arange(len(kinds))))
