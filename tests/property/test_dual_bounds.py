@@ -315,6 +315,19 @@ def test_what_is_told_of_sides_is_let_go_of_where_ranges_are_halved():
     assert least * (1 - 1e-6) < bound <= least * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("changed", "left"), [("most", 1), ("ways", 2), ("cells", 2), ("case", 2)])
+def test_parts_that_are_alike_over_halved_ranges_are_one_with_the_lower_bound(stuck, changed, left):
+    """Of sides nothing is told there any more; by anything else parts stay apart."""
+    dual, least = stuck
+    while not dual.refined:
+        kept = dual.state()
+        dual.work(1, least)
+    dual.restore(kept)
+    part = next(each for each in dual.parts if each.whole)
+    dual.parts = [part, part._replace(bound=part.bound + 0.01, **{changed: ~getattr(part, changed)})]
+    dual.work(1, least)
+    assert (dual.refined, len(dual.parts), dual.bound) == (1, left, np.exp(part.bound))
+
 def test_a_bound_over_halved_ranges_goes_on_where_it_was_kept(stuck):
     dual, least = stuck
     other = DualBound(dual.builder.space, Objective.parse("edp"))
