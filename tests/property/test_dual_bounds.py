@@ -255,6 +255,13 @@ def test_a_least_score_is_proved_once_it_is_known(machine, sizes, objective):
     assert bound == np.inf
 
 
+def test_what_comes_in_one_stage_is_rounded_up_together():
+    """First tiles of two tensors come through one port: what each of them takes, rounded up, is a cycle more."""
+    machine = Accelerator("together", (Memory("M", ROLES, ONE, bandwidth=Bandwidth(shared=0.7)), Fanout("F", (2, 2)),
+                                       Memory("R", ("inputs", "weights"), ONE)))
+    bound, least = bound_and_least(machine, (2, 1, 1), "latency", 1.02)
+    assert least * (1 - 1e-6) < bound <= least * (1 + 1e-9)
+
 @pytest.fixture
 def stuck() -> tuple[DualBound, float]:
     """Return the bound of a product before any work, and its least EDP; only halved ranges of extents bring them up."""
