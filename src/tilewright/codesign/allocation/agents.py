@@ -193,7 +193,7 @@ class Confuciux(Resumable):
 
 @METHODS.register("confuciux-published")
 class PublishedConfuciux(Confuciux):
-    """Both stages of ConfuciuX as published: `PublishedReinforce`, then the genetic algorithm of section 8.1.8."""
+    """Both stages of ConfuciuX as published: its REINFORCE, then the genetic algorithm of section 8.1.8."""
 
     agent, tuning = PublishedReinforce, FineTuning
 
