@@ -59,12 +59,10 @@ class ChainPool(NamedTuple):
                                          bound, cut, tries, 0)
         return found if found < cut - BOUND else cut, tried
 
-    def combined(self, p: DualProblem, bound: float, cut: float, tries: int,
-                 most: int) -> tuple[list[Integers], Integers | None, int]:
-        """Return combinations that may score below ``cut`` by `tried`, and how many it tried.
+    def combined(self, p: DualProblem, bound: float, cut: float, tries: int, most: int) -> tuple[Integers | None, int]:
+        """Return combinations of cells ``(n, g, l)`` that may score below ``cut`` by `tried`, and how many it tried.
 
-        By group cells ``(c, l)``, and ``(n, g)`` places of these; None where they are more than ``most``, or the tries
-        not enough.
+        None where they are more than ``most``, or the tries not enough.
         """
         cells, costs, made = [], [], []
         for first, last in self.spans.tolist():
@@ -75,7 +73,9 @@ class ChainPool(NamedTuple):
             np.minimum.at(costs[-1], of.ravel(), self.cost[first:last])
             np.minimum.at(made[-1], of.ravel(), self.made[first:last])
         _, tried, listed = self._combined(p, costs, made, bound, cut, tries, most)
-        return cells, listed, tried
+        if listed is None:
+            return None, tried
+        return np.stack([own[at] for own, at in zip(cells, listed.T, strict=True)], axis=1), tried
 
     def _combined(self, p: DualProblem, costs: Sequence[Floats], made: Sequence[Floats], bound: float, cut: float,
                   tries: int, most: int) -> tuple[float, int, Integers | None]:
