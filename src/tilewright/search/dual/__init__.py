@@ -48,8 +48,8 @@ NEAR, MOST_LISTED, MOST_TRIED, MORE, TRIED_A_TURN = 0.05, 600, 5000, 16, 2000
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
 and how often chains are tried together; for parts that cannot be divided at any distance, and of both so many times
 more; and how many tries take about as long as a turn."""
-NOTHING, MOST_COMBINED = inf, 50_000
-"""What stands for no list of mappings; and of how many combinations of cells they may be."""
+NOTHING, MOST_COMBINED, COMBINED_TRIES = inf, 50_000, 6_250_000
+"""What stands for no list of mappings; of how many combinations of cells they may be; and tries to find these."""
 MOST_REFINED, REFINED_TURNS = 12, 100
 """How often ranges of extents are halved at most, and as how many turns that counts."""
 MOST_BINS = 256
@@ -199,8 +199,7 @@ class DualBound(Resumable):
         raised = self._raised(part, cut, whole=True, every=True)
         if raised.above == -inf:
             return None, raised.turns
-        cells, tried = raised.pool.combined(self._limited(part), raised.above, cut,
-                                            MOST_COMBINED * TRIED_A_TURN // MORE, MOST_COMBINED)
+        cells, tried = raised.pool.combined(self._limited(part), raised.above, cut, COMBINED_TRIES, MOST_COMBINED)
         found = None if cells is None else self._maker.of(cells, case_of(part))
         return found, raised.turns + tried // TRIED_A_TURN
 

@@ -77,7 +77,7 @@ class AutoMapper(Resumable):
     least bound is scored all the same: a third to six tenths of those scored, on layers tried. Spaces that the budget
     covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on beside the breeding
     until the best is proved to be the optimum; a dual bound is raised beside both (`search.dual`), and what it leaves
-    of the space is scored. The same seed gives the same result on any number of threads.
+    of the space is scored, unless that is too much. The same seed gives the same result on any number of threads.
     """
 
     takes_start = True
@@ -110,7 +110,7 @@ class AutoMapper(Resumable):
         """The dual bound, once it is raised beside the breeding."""
         self.turn: GammaMapper | ExactMapper = self.gamma
         self.looks = False
-        """Whether what was proposed last is no generation, but one mapping beside the work on a bound."""
+        """Whether what was proposed last is no generation: one mapping beside work on a bound, or what that leaves."""
 
     @property
     def _proves_after(self) -> int:
