@@ -1,7 +1,7 @@
 """A paper's claims, and the one rule by which all studies judge them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import geometric_mean
@@ -45,12 +45,12 @@ def gain(text: str, published: str, figure: float, judged: str = "that ratio") -
     return Claim(text, published, judged, figure, 1.0, "gain")
 
 
-def same(text: str, published: str, contrast: float, judged: str) -> Claim:
+def same(text: str, published: str, figure: float, judged: str) -> Claim:
     """Return a claim that two figures are alike, measured by how many times one is the other (`apart`).
 
-    There is nothing in it where they are as far apart as what the paper contrasts them with.
+    There is nothing in it where they are as far apart as what the paper contrasts them with, ``figure``.
     """
-    most = max(contrast, 1 / contrast)
+    most = max(figure, 1 / figure)
     return Claim(text, published, f"{judged}; {most:.3g} times apart is nothing alike", 1.0, most, "gain")
 
 
@@ -67,6 +67,10 @@ def kept(text: str, published: str, judged: str, figure: float = 1.0) -> Claim:
 def exact(text: str, published: str, judged: str) -> Claim:
     """Return a claim of printed figures: the share of them that ours round to."""
     return Claim(text, published, judged, kind="exact")
+
+
+KINDS: dict[str, Callable[..., Claim]] = {"gain": gain, "same": same, "cases": cases, "kept": kept, "exact": exact}
+"""What makes a claim, by the names that ``data/claims.csv`` calls them by."""
 
 
 def judge(claim: Claim, ours: Sequence[float] | float, told: str, because: str = "", *,

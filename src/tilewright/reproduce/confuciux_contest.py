@@ -28,7 +28,6 @@ Figures = Mapping[Row, Mapping[str, float]]
 Measure = Callable[[Figures], float]
 TIED = 1.05
 """Figures that are no further apart are tied, as they are at the digits printed."""
-SOURCE = "Kao, dissertation, Georgia Tech 2022, {} (Kao et al., ConfuciuX, MICRO 2020)"
 TRAFFIC = {True: "free traffic, as published", False: "through the DRAM"}
 
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.allocation import PE_LEVELS, AllocationProblem, AllocationTable, allocate, observations
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, cases, judge
+from tilewright.reproduce.claims import Judgement, judge
 from tilewright.reproduce.confuciux_allocation import ONE_STAGE, OWNER, confirmed_note, shown, table
-from tilewright.reproduce.confuciux_contest import SOURCE, TRAFFIC
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.confuciux_contest import TRAFFIC
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, reproduction
 
 Floats = NDArray[np.float64]
 NETWORK = "mobilenet-v2"
@@ -20,16 +20,7 @@ LAYERS = {"layer 12": 11, "layer 23 (depthwise)": 22, "layer 34": 33}
 OBJECTIVES = ("latency", "energy")
 NEAR = 1.01
 """Figures that are no further apart are alike."""
-PAIRS = cases("No pair of elements and buffer suits all layers", "the layers shown need different ones",
-              "the share of pairs of them, of either objective, whose smallest best pairs differ")
-FLAT = cases("Latency of layer 12 stays the same from the 9th level of elements and the 3rd of buffers on", "so it is",
-             "the share of those cells within 1 % of the largest pair")
-DEPTHWISE = cases("A larger buffer does not help the latency of layer 23, which is depthwise", "so it is",
-                  "the share of levels of elements where it helps by less than 1 %")
-AGENT = cases("The agent finds the best pair for each layer", "consistently",
-              "the share of layers and objectives within 1 % of the best of all 144 pairs")
-HEURISTICS = cases("It is as good as two heuristics, or better", "for each layer", "the share of layers, objectives "
-                   "and heuristics: the best pair of the layer with most work, and the best pair for all")
+PAIRS, FLAT, DEPTHWISE, AGENT, HEURISTICS = claims("confuciux-fig8.4")
 
 
 def contour_cell(free: bool) -> Cell:
@@ -73,9 +64,7 @@ def smallest(figures: Floats) -> tuple[int, int]:
     return int(p), int(k)
 
 
-@reproduction("confuciux-fig8.4", "Every pair of elements and buffer for three layers of MobileNet-V2",
-              SOURCE.format("figure 8.4"), (PAIRS, FLAT, DEPTHWISE, AGENT, HEURISTICS),
-              Setting("quick", 2, {"epochs": 600, "traffic": ("free", "dram")}),
+@reproduction("confuciux-fig8.4", Setting("quick", 2, {"epochs": 600, "traffic": ("free", "dram")}),
               Setting("full", 10, {"epochs": 5_000, "traffic": ("free", "dram")}), cells=OWNER)
 def run84(setting: Setting, runner: Runner) -> Findings:
     """Look at all pairs, and let the agent choose."""
@@ -119,10 +108,7 @@ def _judged(known: Mapping[tuple[str, str], Floats], found: Mapping[tuple[str, s
         *(judge(claim, values, f"{np.mean(values):.0%}") for claim, values in ((AGENT, agent), (HEURISTICS, rule)))]
 
 
-CRITIC = cases("A critic does not learn the latency of layers from states", "best RMSE 5.3E+04 cycles",
-               "its least RMSE over the spread of latencies: 1 where nothing is learnt")
-IRREGULAR = cases("That is because latency is too irregular to learn", "stated",
-                  "the same, where the critic is told the present choices, too")
+CRITIC, IRREGULAR = claims("confuciux-fig8.5")
 
 
 def critic_cell(points: int, told: bool, seed: int) -> Cell:
@@ -154,8 +140,7 @@ def critic_cell(points: int, told: bool, seed: int) -> Cell:
     return Cell({"critic": points, "told": told, "seed": seed}, compute)
 
 
-@reproduction("confuciux-fig8.5", "What a critic learns of latencies from states", SOURCE.format("figure 8.5"),
-              (CRITIC, IRREGULAR), Setting("quick", 2, {"points": (2_600, 26_000)}),
+@reproduction("confuciux-fig8.5", Setting("quick", 2, {"points": (2_600, 26_000)}),
               Setting("full", 5, {"points": (2_600, 26_000, 260_000)}), cells=OWNER)
 def run85(setting: Setting, runner: Runner) -> Findings:
     """Let critics learn from ever more points."""

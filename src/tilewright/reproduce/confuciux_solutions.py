@@ -6,7 +6,7 @@ from statistics import mean, median
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, cases, judge, lower
 from tilewright.reproduce.confuciux_allocation import (
     CONX,
     ONE_STAGE,
@@ -20,9 +20,9 @@ from tilewright.reproduce.confuciux_allocation import (
     shown,
     table,
 )
-from tilewright.reproduce.confuciux_contest import SOURCE, TRAFFIC
+from tilewright.reproduce.confuciux_contest import TRAFFIC
 from tilewright.reproduce.confuciux_tables import METHODS
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 
 Run = Mapping[str, Any]
 Search = tuple[Query, str]
@@ -71,13 +71,11 @@ def by_traffic(searches: Sequence[Search], setting: Setting, runner: Runner,
 
 
 BUDGETS = ("area=cloud", "area=iot")
-FASTEST = cases("The agent converges fastest", "in both traces shown",
-                "the share of other methods and budgets whose end it reaches in fewer epochs than they")
+FASTEST, = claims("confuciux-fig8.6")
 
 
-@reproduction("confuciux-fig8.6", "How searches for MobileNet-V2 converge", SOURCE.format("figure 8.6"), (FASTEST,),
-              Setting("quick", 2, QUICK | {"budgets": BUDGETS}), Setting("full", 10, FULL | {"budgets": BUDGETS}),
-              cells=OWNER)
+@reproduction("confuciux-fig8.6", Setting("quick", 2, QUICK | {"budgets": BUDGETS}),
+              Setting("full", 10, FULL | {"budgets": BUDGETS}), cells=OWNER)
 def run86(setting: Setting, runner: Runner) -> Findings:
     """Follow agent and baselines of table 8.4; which methods and budgets are drawn is not told."""
     others, budgets = [name for name in METHODS if name != CONX], setting["budgets"]
@@ -121,13 +119,10 @@ def _epochs(value: float) -> float | None:
     return value if value < inf else None
 
 
-ALONE = cases("A genetic algorithm alone finds nothing at IoT", "so it is", "the share of seeds", none=0.0)
-GLOBAL = gain("The agent improves the first allocation that it finds", "56.1 % less latency", 7.3 / 3.2)
-LOCAL = gain("Fine-tuning improves what it found", "22.7 % less latency", 3.2 / 2.5)
+ALONE, GLOBAL, LOCAL = claims("confuciux-fig8.8")
 
 
-@reproduction("confuciux-fig8.8", "Both stages of ConfuciuX on MobileNet-V2 at IoT", SOURCE.format("figure 8.8"),
-              (ALONE, GLOBAL, LOCAL), Setting("quick", 2, STAGES | {"epochs": 4_500}), Setting("full", 10, STAGES),
+@reproduction("confuciux-fig8.8", Setting("quick", 2, STAGES | {"epochs": 4_500}), Setting("full", 10, STAGES),
               cells=OWNER)
 def run88(setting: Setting, runner: Runner) -> Findings:
     """Follow both stages, and a genetic algorithm alone."""
@@ -159,14 +154,13 @@ def _stages(run: Run) -> tuple[float, float, float]:
 DEPTHWISE = {what: cases(f"Depthwise layers of MobileNet-V2 get {words}", "so it is", "the share of depthwise layers "
                          "that get less than the layer before; as much counts half")
              for what, words in (("elements", "fewer elements"), ("filters", "smaller buffers"))}
-WIDE = cases("Layers of ResNet-50 with many channels get larger buffers", "layers 37, 43 and 47",
-             "the share of these with more than the mean of all")
+WIDE, = claims("confuciux-fig8.7")
 WIDE_LAYERS = (36, 42, 46)
 PLACES = {"elements": 1, "filters": 2}
 
 
-@reproduction("confuciux-fig8.7", "What layers of MobileNet-V2 and ResNet-50 get at IoT", SOURCE.format("figure 8.7"),
-              (*DEPTHWISE.values(), WIDE), Setting("quick", 2, QUICK), Setting("full", 10, FULL), cells=OWNER)
+@reproduction("confuciux-fig8.7", Setting("quick", 2, QUICK), Setting("full", 10, FULL),
+              claims=(*DEPTHWISE.values(), WIDE), cells=OWNER)
 def run87(setting: Setting, runner: Runner) -> Findings:
     """Look at the agent's allocations, and at the best ones."""
     asked = (IOT, IOT._replace(network="resnet50"))
@@ -207,12 +201,10 @@ def wide_share(run: Run) -> float:
     return sum(bool(filters[at] > mean(filters)) for at in WIDE_LAYERS) / len(WIDE_LAYERS)
 
 
-EARLY = cases("With no limit, early layers are given the styles of Eyeriss and ShiDianNao, late ones NVDLA's",
-              "in general", "the share of the first and last quarter of layers that are given those")
+EARLY, = claims("confuciux-fig8.9")
 
 
-@reproduction("confuciux-fig8.9", "The style of each layer of MobileNet-V2", SOURCE.format("figure 8.9"), (EARLY,),
-              Setting("quick", 2, QUICK), Setting("full", 10, FULL), cells=OWNER)
+@reproduction("confuciux-fig8.9", Setting("quick", 2, QUICK), Setting("full", 10, FULL), cells=OWNER)
 def run89(setting: Setting, runner: Runner) -> Findings:
     """Look at the styles that the agent chooses, and at the best ones, with no limit and at IoT."""
     asked = [IOT._replace(style="MIX", within=within) for within in ("unlimited", "area=iot")]

@@ -5,7 +5,7 @@ from math import inf, isnan, nan
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, judge, less, lower
+from tilewright.reproduce.claims import Judgement, between, cases, follows, gain, judge, less, lower
 from tilewright.reproduce.confuciux_allocation import (
     CONX,
     LEVELS,
@@ -18,7 +18,6 @@ from tilewright.reproduce.confuciux_allocation import (
     shown,
 )
 from tilewright.reproduce.confuciux_contest import (
-    SOURCE,
     Figures,
     Measures,
     Printed,
@@ -31,7 +30,7 @@ from tilewright.reproduce.confuciux_contest import (
     repeated,
     stated_ranges,
 )
-from tilewright.reproduce.study import Findings, Setting, reproduction
+from tilewright.reproduce.study import Findings, Setting, claims, reproduction
 
 QUICK, FULL = {"epochs": 600, "traffic": ("free",)}, {"epochs": 5_000, "traffic": ("free", "dram")}
 STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
@@ -62,14 +61,11 @@ MEASURED_4 = (
     *(Measures(gain(f"The agent's {objective} is lower than the baselines'", f"{stated} % lower on average",
                     measure(TABLE_4.figures), "the geometric mean of baseline over agent, where both found something"),
                measure, (CONX,)) for (objective, measure), stated in zip(LEADS_4.items(), (86, 70), strict=True)))
-AVERAGES = exact("The averages are those of the printed table", "86 % lower latency, 70 % lower energy",
-                 "the share of those that follow from the table")
+AVERAGES, = claims("confuciux-table8.4")
 
 
-@reproduction("confuciux-table8.4", "Elements and buffers for MobileNet-V2: agent, baselines and optimum",
-              SOURCE.format("table 8.4"), (*(one.claim for one in MEASURED_4), AVERAGES),
-              Setting("quick", 2, QUICK | {"budgets": ("area=iot", "power=iotx")}),
-              Setting("full", 10, FULL | {"budgets": BUDGETS}))
+@reproduction("confuciux-table8.4", Setting("quick", 2, QUICK | {"budgets": ("area=iot", "power=iotx")}),
+              Setting("full", 10, FULL | {"budgets": BUDGETS}), claims=(*(one.claim for one in MEASURED_4), AVERAGES))
 def run84(setting: Setting, runner: Runner) -> Findings:
     """Let every method allocate under every budget."""
     return contest(TABLE_4, setting, runner).findings(MEASURED_4, averages(TABLE_4.figures), notes=(
@@ -111,16 +107,11 @@ MEASURED_6 = (
                    "the share of rows", none=1 / 4), best("MIX"), tuple(STYLES)),
     Measures(gain("It is better than the best style for all", "4 % to 69 % less latency", over_best(TABLE_6.figures),
                   "the geometric mean of best single style over choice"), over_best, tuple(STYLES)))
-RANGE_6 = exact("The range of the text is that of the printed table", "4 % to 69 %",
-                "the share of both ends that follow")
-LOOSER = exact("A looser budget gives no worse figures", "GNMT in NVDLA's style: 5.4E+07 at IoT, 2.4E+10 at Cloud",
-               "the share of printed pairs of budgets, in tables 8.3 and 8.6")
+RANGE_6, LOOSER = claims("confuciux-table8.6")
 
 
-@reproduction("confuciux-table8.6", "A style for each layer beside one for all", SOURCE.format("table 8.6"),
-              (*(one.claim for one in MEASURED_6), RANGE_6, LOOSER),
-              Setting("quick", 2, QUICK | {"networks": ("mobilenet-v2", "ncf")}), Setting("full", 10, FULL),
-              cells=OWNER)
+@reproduction("confuciux-table8.6", Setting("quick", 2, QUICK | {"networks": ("mobilenet-v2", "ncf")}),
+              Setting("full", 10, FULL), claims=(*(one.claim for one in MEASURED_6), RANGE_6, LOOSER), cells=OWNER)
 def run86(setting: Setting, runner: Runner) -> Findings:
     """Let the agent allocate in each style, and with a choice."""
     return contest(TABLE_6, setting, runner).findings(
@@ -151,17 +142,15 @@ MEASURED_7 = (
                   FIRST(TABLE_7.figures), "the geometric mean of first valid over global"), FIRST, tuple(PARTS)),
     Measures(gain("Fine-tuning improves the first stage", "7 % to 93 % less latency", SECOND(TABLE_7.figures),
                   "the geometric mean of global over fine-tuned"), SECOND, tuple(PARTS)))
-RANGES_7 = exact("The ranges of the text are those of the printed table", "56 % to 99 %, 7 % to 93 %, together 66 % to "
-                 "99 %", "the share of their ends that follow")
+RANGES_7, = claims("confuciux-table8.7")
 STATED_7 = [("first valid", "global", ("56", "99")), ("global", "fine-tuned", ("7", "93")),
             ("first valid", "fine-tuned", ("66", "99"))]
 
 
-@reproduction("confuciux-table8.7", "What both stages of ConfuciuX improve", SOURCE.format("table 8.7"),
-              (*(one.claim for one in MEASURED_7), RANGES_7),
+@reproduction("confuciux-table8.7",
               Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2", "ncf"),
                                             "traffic": ("free",)}),
-              Setting("full", 10, STAGES), cells=OWNER)
+              Setting("full", 10, STAGES), claims=(*(one.claim for one in MEASURED_7), RANGES_7), cells=OWNER)
 def run87(setting: Setting, runner: Runner) -> Findings:
     """Let both stages allocate."""
     return contest(TABLE_7, setting, runner).findings(
@@ -178,15 +167,11 @@ MEASURED_3 = (
                    failing(["GA"])(TABLE_3.figures), 0.0), failing(["GA"]), ("GA",)),
     Measures(gain("The agent's latency is lower than PPO's", "1 to 456 times", LEAD_3(TABLE_3.figures),
                   "the geometric mean of PPO over agent, where both found something"), LEAD_3, ("PPO2", CONX)))
-SAME = exact("Tables 8.3, 8.4, 8.6 and 8.7 print the same figure for the same search",
-             "GNMT and NCF in NVDLA's style at IoT: 5.4E+07 and 7.2E+07, 9.5E+06 and 2.6E+06",
-             "the share of figures that are printed again as they were")
+SAME, = claims("confuciux-table8.3")
 
 
-@reproduction("confuciux-table8.3", "Elements and buffers for six networks in three styles: GA, PPO and agent",
-              SOURCE.format("table 8.3"), (*(one.claim for one in MEASURED_3), SAME),
-              Setting("quick", 2, QUICK | {"networks": ("ncf", "gnmt"), "methods": ("GA", CONX)}),
-              Setting("full", 10, FULL), cells=OWNER)
+@reproduction("confuciux-table8.3", Setting("quick", 2, QUICK | {"networks": ("ncf", "gnmt"), "methods": ("GA", CONX)}),
+              Setting("full", 10, FULL), claims=(*(one.claim for one in MEASURED_3), SAME), cells=OWNER)
 def run83(setting: Setting, runner: Runner) -> Findings:
     """Let the methods allocate for every network and style."""
     return contest(TABLE_3, setting, runner).findings(
@@ -239,12 +224,13 @@ MEASURED_5 = (
                   "here"), faster, (CONX, MINUTES[-1])))
 
 
-@reproduction("confuciux-table8.5", "Agents that learn to allocate, and what they take", SOURCE.format("table 8.5"),
-              tuple(one.claim for one in MEASURED_5),
-              Setting("quick", 2, QUICK | {"epochs": 120, "networks": ("mobilenet-v2",), "budgets": ("area=iot",),
-                                           "methods": tuple(f"{name}{unit}" for name in ("A2C", "ACKTR", "PPO2", CONX)
-                                                            for unit in ("", " min"))}),
-              Setting("full", 5, FULL | {"methods": TABLE_5.columns}), cells=OWNER)
+@reproduction("confuciux-table8.5",
+              Setting("quick", 2, QUICK | {
+                  "epochs": 120, "networks": ("mobilenet-v2",), "budgets": ("area=iot",),
+                  "methods": tuple(f"{name}{unit}" for name in ("A2C", "ACKTR", "PPO2", CONX)
+                                   for unit in ("", " min"))}),
+              Setting("full", 5, FULL | {"methods": TABLE_5.columns}), claims=tuple(one.claim for one in MEASURED_5),
+              cells=OWNER)
 def run85(setting: Setting, runner: Runner) -> Findings:
     """Let the agents act."""
     return contest(TABLE_5, setting, runner).findings(MEASURED_5, notes=(
@@ -272,18 +258,13 @@ MEASURED_8 = (
     Measures(gain("Both stages with a choice of styles beat one pair for all layers", "50 % to 72 %",
                   MIX(TABLE_8.figures), "the geometric mean of baseline over fine-tuned"), MIX,
              (COLUMNS[0], COLUMNS[4])))
-POSSIBLE = exact("No published latency is below what so many elements allow",
-                 "8.0E+08 cycles on 256 elements (ResNet-50)",
-                 "the share of figures not below (sum of sqrt(MACs))^2 / elements")
-RANGES_8 = exact("The ranges of the text are those of the printed table", "7 % to 36 %, 50 % to 72 %",
-                 "the share of their ends that follow")
+POSSIBLE, RANGES_8 = claims("confuciux-table8.8")
 STATED_8 = [("dla global", "dla fine-tuned", ("7", "36")), ("baseline-dla", "MIX fine-tuned", ("50", "72"))]
 
 
-@reproduction("confuciux-table8.8", "Elements and buffers of an FPGA for the layers of a pipeline: both stages",
-              SOURCE.format("table 8.8"), (*(one.claim for one in MEASURED_8), POSSIBLE, RANGES_8),
+@reproduction("confuciux-table8.8",
               Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2",), "traffic": ("free",)}),
-              Setting("full", 10, STAGES), cells=OWNER)
+              Setting("full", 10, STAGES), claims=(*(one.claim for one in MEASURED_8), POSSIBLE, RANGES_8), cells=OWNER)
 def run88(setting: Setting, runner: Runner) -> Findings:
     """Let the method allocate in one style and with a choice."""
     found = contest(TABLE_8, setting, runner)
@@ -333,9 +314,8 @@ MEASURED_9 = (
                    twelve(TABLE_9.figures), 1 / 3), twelve, tuple(COUNTS)))
 
 
-@reproduction("confuciux-table8.9", "Kinds of policy and numbers of levels", SOURCE.format("table 8.9"),
-              tuple(one.claim for one in MEASURED_9), Setting("quick", 2, QUICK | {"budgets": ("area=iot",)}),
-              Setting("full", 10, FULL), cells=OWNER)
+@reproduction("confuciux-table8.9", Setting("quick", 2, QUICK | {"budgets": ("area=iot",)}), Setting("full", 10, FULL),
+              claims=tuple(one.claim for one in MEASURED_9), cells=OWNER)
 def run89(setting: Setting, runner: Runner) -> Findings:
     """Let both policies choose among so many levels."""
     levels = ", ".join(" ".join(map(str, LEVELS[count])) for count in (10, 14))

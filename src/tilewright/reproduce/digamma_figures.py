@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, judge, ratio
+from tilewright.reproduce.claims import Judgement, between, exact, follows, gain, judge, ratio
 from tilewright.reproduce.digamma_designs import (
     BUDGETS,
     DIGAMMA,
@@ -26,10 +26,9 @@ from tilewright.reproduce.digamma_designs import (
     lead,
     over_table,
 )
-from tilewright.reproduce.study import Findings, Setting, Table, published, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, claims, published, reproduction
 from tilewright.workload import zoo
 
-SOURCE = "Kao, dissertation, Georgia Tech 2022, figure {}"
 TIED = 1.05
 """Figures that are no further apart are tied, as they are at the digits printed."""
 WHOLE = {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": ("free", "dram"), "rounds": 12}
@@ -50,21 +49,10 @@ LATENCY, PRODUCT, SCHEMES = (
 same of latency times area; latency over that of the compute-focused machine, of all but our own tuning."""
 FIGURES = {"latency": ("Latency", LATENCY), "product": ("Latency times area", PRODUCT)}
 
-BEST6 = cases("DiGamma has the least latency of all methods, or ties", "13 of 14 rows", "the share of rows", 13 / 14,
-             1 / 9)
-BEST_PRODUCT = cases("It has the least latency times area, or ties", "12 of 14 rows", "the share of rows",
-                     12 / 14, 1 / 9)
-EDGE = gain("On the edge it is faster than the best baseline", "3.0x", 3.0,
-            "the least of its geometric mean gains over each baseline, of rows where both found a design")
-CLOUD = gain("In the cloud it is faster still", "10.0x", 10.0, "the same in the cloud")
-MEANS6 = exact("Geometric means of the printed rows", "3.0x and 10.0x over the best baseline",
-              "those that the printed rows can give, as they are rounded")
-CLAIMS6 = (BEST6, BEST_PRODUCT, EDGE, CLOUD, MEANS6)
+BEST6, BEST_PRODUCT, EDGE, CLOUD, MEANS6 = claims("digamma-fig6.6")
 
 
-@reproduction("digamma-fig6.6", "Hardware and mapping in one search: DiGamma against eight optimisers, edge and cloud",
-              SOURCE.format(6.6), CLAIMS6, Setting("quick", 2, {"samples": 600} | FEW), Setting("full", 10, WHOLE),
-              version=2)
+@reproduction("digamma-fig6.6", Setting("quick", 2, {"samples": 600} | FEW), Setting("full", 10, WHOLE), version=2)
 def run66(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.6."""
     rows = [row for row in LATENCY if row[1] in setting["networks"]]
@@ -111,14 +99,11 @@ GAINS = {(where, over): gain(
     f"{where.capitalize()}: it is faster than {'hardware alone, the best style' if over == DLA else 'mappings alone'}",
     f"{text}x", float(text), "the least geometric mean gain over " + (
         "the three styles" if over == DLA else "the three machines")) for (where, over), text in STATED.items()}
-BEST7 = cases("DiGamma is the fastest, or ties", "14 of 14 rows", "the share of rows", none=1 / 7)
-MEANS7 = exact("Gains of the text follow from the printed rows", "3.25x, 4.8x, 1.25x, 2.0x",
-              "those that the rows can give, as they are rounded")
+BEST7, MEANS7 = claims("digamma-fig6.7")
 
 
-@reproduction("digamma-fig6.7", "Hardware and mapping at once against either alone", SOURCE.format(6.7),
-              (BEST7, *GAINS.values(), MEANS7), Setting("quick", 2, {"samples": 40_000} | FEW),
-              Setting("full", 10, WHOLE), cells="digamma-fig6.6")
+@reproduction("digamma-fig6.7", Setting("quick", 2, {"samples": 40_000} | FEW), Setting("full", 10, WHOLE),
+              claims=(BEST7, *GAINS.values(), MEANS7), cells="digamma-fig6.6")
 def run67(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.7."""
     rows = [row for row in SCHEMES if row[1] in setting["networks"]]
@@ -154,23 +139,15 @@ def means7(printed: Mapping[Row, tuple[float, ...]]) -> Judgement:
 
 SOLUTIONS = {DLA: (448, 3.74e6, 1.99e5, 67), COMPUTE: (504, 1.14e6, 1.83e5, 39), DIGAMMA: (396, 9.80e5, 1.99e5, 56)}
 """Figure 6.8, MnasNet on the edge: elements, cycles, square micrometres (printed as mm2), percent of elements in it."""
-HARDWARE = gain("DiGamma's design is faster than that of hardware alone", "3.8x", 3.8)
-MAPPINGS = gain("It is faster than that of mappings alone", "1.6x; its figure gives 1.16x", 1.6)
-PARALLEL = cases("Its mapping is parallel over filters and positions", "K and X",
-                 "the share of multiply-accumulates in layers that spread filters, and positions: the lesser",
-                 none=1 / 3)
-RATIOS = exact("The gains of the text are those of the printed designs", "3.8x and 1.6x", "those that follow")
 AREAS = exact("Printed shares of area are those of the printed elements", "67 : 33, 39 : 61, 56 : 44",
               f"those that {ELEMENT_UM2:g} um2 an element, as released, round to")
-POSSIBLE = exact("No printed latency is below what so many elements allow", "3.74E+06, 1.14E+06, 9.80E+05 cycles",
-                 "the share not below multiply-accumulates over elements")
+HARDWARE, MAPPINGS, PARALLEL, RATIOS, POSSIBLE = claims("digamma-fig6.8")
 Solutions = Mapping[str, tuple[float, ...]]
 
 
-@reproduction("digamma-fig6.8", "What is found for MnasNet on the edge: cycles, area by part, what is parallel",
-              SOURCE.format(6.8), (HARDWARE, MAPPINGS, PARALLEL, RATIOS, AREAS, POSSIBLE),
-              Setting("quick", 2, WHOLE | {"networks": ("mnasnet",), "rounds": 0}),
-              Setting("full", 10, WHOLE | {"networks": ("mnasnet",)}), cells="digamma-fig6.6")
+@reproduction("digamma-fig6.8", Setting("quick", 2, WHOLE | {"networks": ("mnasnet",), "rounds": 0}),
+              Setting("full", 10, WHOLE | {"networks": ("mnasnet",)}),
+              claims=(HARDWARE, MAPPINGS, PARALLEL, RATIOS, AREAS, POSSIBLE), cells="digamma-fig6.6")
 def run68(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.8."""
     row, names = ("edge", "mnasnet"), (*SOLUTIONS, OURS)

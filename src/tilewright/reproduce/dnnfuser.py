@@ -30,7 +30,6 @@ from tilewright.reproduce.claims import (
     Judgement,
     between,
     cases,
-    exact,
     follows,
     gain,
     judge,
@@ -39,10 +38,9 @@ from tilewright.reproduce.claims import (
     part_of,
     ratio,
 )
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, published_cells, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, claims, published_cells, reproduction
 from tilewright.workload import zoo
 
-SOURCE = "Kao, Huang and Krishna, DNNFuser (arXiv 2201.11218), "
 MB = 1e6
 STATED = 900.0
 """GB/s off chip (section 5.1)."""
@@ -183,18 +181,10 @@ def _impossible(claim: Claim, published: Mapping[Place, float]) -> Judgement:
         f"else as stated ({near[1]} needs the least)"), impossible=above > 0)
 
 
-FASTER = gain("Fusion makes VGG16 up to 3.13 times as fast", "1.19x, 2.06x, 3.13x", 3.13, "the most that is possible")
-NOTHING = cases("Baselines find no plan that fits in 2,000 samples", "11 of 12",
-                "the share of searches by baselines that find none", 11 / 12, 0.0)
-AHEAD = cases("G-Sampler finds a plan, and a faster one than any baseline", "in both cases",
-              "the share of baselines whose plan, if any, is slower, where the speedups are possible")
-QUICKER = gain("For as many samples G-Sampler takes a hundredth of the time", "0.66 against 69 minutes (PSO)", 104.8,
-               "seconds a sample of baselines over those of G-Sampler, the median")
-FACTORS = exact("DNNFuser is 66 to 127 times faster than G-Sampler", "66x, 127x", "the factors that the table can give")
+FASTER, NOTHING, AHEAD, QUICKER, FACTORS = claims("dnnfuser-table1")
 
 
-@reproduction("dnnfuser-table1", "Mappers of micro-batches on VGG16", SOURCE + "table 1",
-              (FASTER, NOTHING, AHEAD, QUICKER, FACTORS),
+@reproduction("dnnfuser-table1",
               Setting("quick", 2, {"samples": 400, "methods": ("PSO", "CMA", "DE", "TBPSA", "stdGA", "G-Sampler")}),
               Setting("full", 5, {"samples": 2_000, "methods": tuple(NAMES)}))
 def table1(setting: Setting, runner: Runner) -> Findings:
@@ -339,8 +329,8 @@ _TAUGHT = {"steps": 300, "width": 128, "seconds": MOST_SECONDS, "samples": 2_000
 _QUICK = {**_TAUGHT, "networks": BEFORE, "memories": (20, 25, 30, 35, 40, 45), "taught": BEFORE}
 
 
-@reproduction("dnnfuser-table2", "Micro-batches by memory, VGG16 and ResNet-18", SOURCE + "table 2", TWO,
-              Setting("quick", 3, {**_QUICK, "lessons": 2}), Setting("full", 10, {**_QUICK, "lessons": 5}))
+@reproduction("dnnfuser-table2", Setting("quick", 3, {**_QUICK, "lessons": 2}),
+              Setting("full", 10, {**_QUICK, "lessons": 5}), claims=TWO)
 def table2(setting: Setting, runner: Runner) -> Findings:
     """Search for each memory, and let models write plans."""
     return _by_memory(setting, runner, SECOND, TWO)
@@ -349,22 +339,17 @@ def table2(setting: Setting, runner: Runner) -> Findings:
 _LARGER = {**_TAUGHT, "networks": ("resnet50", "mobilenet-v2", "mnasnet"), "memories": (25, 35, 45, 55)}
 
 
-@reproduction("dnnfuser-table3", "Micro-batches by memory, ResNet-50, MobileNet-V2 and MnasNet",
-              SOURCE + "table 3", THREE, Setting("quick", 3, {**_LARGER, "taught": ("resnet50",), "lessons": 1}),
-              Setting("full", 10, {**_LARGER, "taught": _LARGER["networks"], "lessons": 5}))
+@reproduction("dnnfuser-table3", Setting("quick", 3, {**_LARGER, "taught": ("resnet50",), "lessons": 1}),
+              Setting("full", 10, {**_LARGER, "taught": _LARGER["networks"], "lessons": 5}), claims=THREE)
 def table3(setting: Setting, runner: Runner) -> Findings:
     """Search for each memory, and let models write plans."""
     return _by_memory(setting, runner, THIRD, THREE)
 
 
-FITS = exact("Both plans fit 20 MB", "20 MB", "the share of the two plans that do, at one byte a word")
-DEEPER = cases("Deeper layers are fused more", "observation 1",
-               "the share of plans whose groups are longer in the second half: both published ones, and the optimum")
-PLAN = gain("The plans make ResNet-18 faster", "1.27x and 1.37x", 1.37, "the most that is possible")
+FITS, DEEPER, PLAN = claims("dnnfuser-fig4")
 
 
-@reproduction("dnnfuser-fig4", "Two plans of ResNet-18", SOURCE + "figure 4", (FITS, DEEPER, PLAN),
-              Setting("quick", 1, {"samples": 2_000}), Setting("full", 1, {"samples": 2_000}))
+@reproduction("dnnfuser-fig4", Setting("quick", 1, {"samples": 2_000}), Setting("full", 1, {"samples": 2_000}))
 def figure4(setting: Setting, runner: Runner) -> Findings:
     """Count what the printed plans take, beside the optimum."""
     place: Place = ("resnet18", 64, 20.0)

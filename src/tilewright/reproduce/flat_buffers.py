@@ -6,20 +6,19 @@ from typing import Any
 
 from tilewright.fusion.flat import Attention, dataflow_cost, flat_block
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, same
+from tilewright.reproduce.claims import Claim, Judgement, apart, gain, judge
 from tilewright.reproduce.flat_runs import (
     AGREES,
     CLOUD,
     EDGE,
     NEAR,
     READING,
-    SOURCE,
     Cells,
     least_room,
     machine_of,
     measured,
 )
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
 BUFFERS = tuple(float(f"{10**(power / 2):.3g}") * 20e3 for power in range(11))
 """Bytes of the sweeps: 20 KB to 2 GB."""
@@ -54,18 +53,11 @@ def _rooms(runner: Runner, machine: str, attentions: Sequence[tuple[str, int]],
     return {key: value["bytes"] for key, value in zip(keys, found, strict=True)}
 
 
-NAIVE = same("Naive barely reaches 0.2 with up to 10 MB", "0.2", 0.99 / 0.2, "how many times ours and 0.2 are apart")
-LARGE = same("Naive reaches 0.6 with 100 MB", "0.6", 0.6 / 0.2, "how many times ours and 0.6 are apart")
-WHOLE = cases("2 GB is not enough for Flex-M", "not met", "1 where its utilisation with 2 GB is below 0.95")
-FEWER = gain("FLAT-R takes 0.6 MB for 0.99 where Flex-H takes 160 MB for 0.92", "267 times less", 160 / 0.6,
-             "the least buffer of Flex-H for 0.92 over that of FLAT-R for 0.99")
-TOP = Claim("FLAT-R reaches 0.99 with 0.6 MB", "0.99", "that utilisation; Naive's 0.2 is nothing", 0.99, 0.2)
+NAIVE, LARGE, WHOLE, FEWER, TOP = claims("flat-figA7")
 FIGURE_A7 = ("naive", "flex-m", "flex-b", "flex-h", "flat-m", "flat-b", "flat-h", "flat-r64", "flat-r256")
 
 
-@reproduction("flat-figA7", "Utilisation of L and A by dataflow and buffer, BERT, 512 tokens, edge",
-              SOURCE + "figure A.7 and section A.4.1", (NAIVE, LARGE, WHOLE, FEWER, TOP),
-              Setting("quick", 1, {"buffers": BUFFERS[::2]}), Setting("full", 1, {"buffers": BUFFERS}))
+@reproduction("flat-figA7", Setting("quick", 1, {"buffers": BUFFERS[::2]}), Setting("full", 1, {"buffers": BUFFERS}))
 def figure_a7(setting: Setting, runner: Runner) -> Findings:
     """Sweep buffers, and seek the least ones that reach what is printed."""
     at = (10e6, 100e6, 0.6e6, 2e9)
@@ -102,11 +94,8 @@ def _less(place: str, figure: float, printed: str) -> Claim:
 
 NEAR_EDGE, LESS_EDGE = _near("edge"), _less("edge", 10**1.5, "10 to 100 times")
 NEAR_CLOUD, LESS_CLOUD = _near("cloud"), _less("cloud", 10**2.5, "100 to 1000 times")
-DILUTED = same("At 512 tokens whole blocks gain next to nothing", "immaterial", 1.2, "speedup of a block, edge BERT")
-FLEX_LARGE = same("Flex-opt reaches nearly 0.8 on cloud with 2 GB", "0.8", 1 / 0.8,
-                  "how many times ours and 0.8 are apart, XLM, 4 K tokens")
-FLEX_LONG = same("Beyond 16 K tokens Flex-opt reaches around 0.6", "0.6", 1 / 0.6,
-                 "how many times ours and 0.6 are apart, XLM, 256 K tokens, 2 GB")
+DILUTED, = claims("flat-figA8")
+FLEX_LARGE, FLEX_LONG = claims("flat-figA9")
 
 
 def _optima(setting: Setting, runner: Runner, machine: str, model: str) -> tuple[Cells, dict[tuple[Any, ...], float]]:
@@ -130,10 +119,9 @@ def _shared(found: Cells, rooms: dict[tuple[Any, ...], float], claims: tuple[Cla
                   "with an online softmax " + ", ".join(f"{ratio:.2g}" for ratio in more)))
 
 
-@reproduction("flat-figA8", "Utilisation of Flex-opt and FLAT-opt by buffer, BERT, edge", SOURCE + "figure A.8",
-              (NEAR_EDGE, LESS_EDGE, DILUTED), Setting("quick", 1, {"sequences": (512, 4096, 65536),
-                                                                   "buffers": BUFFERS[::4]}),
-              Setting("full", 1, {"sequences": (512, 4096, 65536), "buffers": BUFFERS}))
+@reproduction("flat-figA8", Setting("quick", 1, {"sequences": (512, 4096, 65536), "buffers": BUFFERS[::4]}),
+              Setting("full", 1, {"sequences": (512, 4096, 65536), "buffers": BUFFERS}),
+              claims=(NEAR_EDGE, LESS_EDGE, DILUTED))
 def figure_a8(setting: Setting, runner: Runner) -> Findings:
     """Sweep buffers on the edge machine."""
     found, rooms = _optima(setting, runner, EDGE, "BERT")
@@ -144,10 +132,9 @@ def figure_a8(setting: Setting, runner: Runner) -> Findings:
                                judge(DILUTED, apart(flex, flat), f"{flex / flat:.3f}")), (plot,))
 
 
-@reproduction("flat-figA9", "Utilisation of Flex-opt and FLAT-opt by buffer, XLM, cloud", SOURCE + "figure A.9",
-              (NEAR_CLOUD, LESS_CLOUD, FLEX_LARGE, FLEX_LONG),
-              Setting("quick", 1, {"sequences": (4096, 16384, 262144), "buffers": BUFFERS[::4]}),
-              Setting("full", 1, {"sequences": (4096, 16384, 262144), "buffers": BUFFERS}))
+@reproduction("flat-figA9", Setting("quick", 1, {"sequences": (4096, 16384, 262144), "buffers": BUFFERS[::4]}),
+              Setting("full", 1, {"sequences": (4096, 16384, 262144), "buffers": BUFFERS}),
+              claims=(NEAR_CLOUD, LESS_CLOUD, FLEX_LARGE, FLEX_LONG))
 def figure_a9(setting: Setting, runner: Runner) -> Findings:
     """Sweep buffers on the cloud machine."""
     found, rooms = _optima(setting, runner, CLOUD, "XLM")
@@ -186,17 +173,14 @@ ENERGY_EDGE, ENERGY_CLOUD = _energy("edge, BERT"), _energy("cloud, XLM")
 for _name, _machine, _model, _claim, _lengths in (
         ("flat-figA10", EDGE, "BERT", ENERGY_EDGE, (512, 4096, 65536)),
         ("flat-figA11", CLOUD, "XLM", ENERGY_CLOUD, (4096, 16384, 262144))):
-    reproduction(_name, f"Energy of Flex-opt and FLAT-opt by buffer, {_model}", f"{SOURCE}figure A.{_name[-2:]}",
-                 (_claim,), Setting("quick", 1, {"sequences": _lengths, "buffers": BUFFERS[2::4]}),
-                 Setting("full", 1, {"sequences": _lengths, "buffers": BUFFERS}))(_energies(_machine, _model, _claim))
+    reproduction(_name, Setting("quick", 1, {"sequences": _lengths, "buffers": BUFFERS[2::4]}),
+                 Setting("full", 1, {"sequences": _lengths, "buffers": BUFFERS}), claims=(_claim,))(
+        _energies(_machine, _model, _claim))
 
-CORNER = cases("High utilisation with the least footprint is FLAT's corner of the space", "FLAT in the top-left corner",
-               "the share of footprints at which FLAT's best utilisation is above Flex's; equal ones count half",
-               none=0.5)
+CORNER, = claims("flat-figA12")
 
 
-@reproduction("flat-figA12", "The design space: utilisation by footprint, BERT, 512 tokens, edge",
-              SOURCE + "figure A.12", (CORNER,), Setting("quick", 1, {"rooms": 12}), Setting("full", 1, {"rooms": 40}))
+@reproduction("flat-figA12", Setting("quick", 1, {"rooms": 12}), Setting("full", 1, {"rooms": 40}))
 def figure_a12(setting: Setting, runner: Runner) -> Findings:
     """Take the best of each family within every footprint."""
     rooms = [2.0**16 * 2 ** (16 * step / (setting["rooms"] - 1)) for step in range(setting["rooms"])]

@@ -8,21 +8,20 @@ from typing import Any
 
 from tilewright.fusion.flat import FLAT_MODELS, flat_block
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, between, cases, exact, follows, gain, judge
+from tilewright.reproduce.claims import Claim, Judgement, between, follows, gain, judge
 from tilewright.reproduce.flat_runs import (
     AGREES,
     CLOUD,
     EDGE,
     NEAR,
     READING,
-    SOURCE,
     Cells,
     least_bandwidth,
     machine_of,
     measured,
     most_gain,
 )
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, published_groups, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, published_groups, reproduction
 
 SEQUENCES = (512, 4096, 16384, 65536, 262144)
 Printed = Mapping[str, tuple[float, ...]]
@@ -48,12 +47,7 @@ def _saving(text: str, mean: float) -> Claim:
 
 FASTER = {EDGE: _speedup("edge", 1.75), CLOUD: _speedup("cloud", 1.65)}
 LESS = {EDGE: _saving("edge", 0.56), CLOUD: _saving("cloud", 0.45)}
-MEANS = exact("Geometric means of the printed rows", "1.75, 0.56, 1.65, 0.45",
-              "the share of them that the printed figures give")
-POSSIBLE = cases("Speedups on the edge machine are possible", "25 figures",
-                 "the share of printed ones that are not above what fusion can gain at most", none=0.0)
-FALLING = exact("Energy ratios fall with the sequence in every printed row", "they fall",
-                "the share of rows of the table in which they do")
+POSSIBLE, MEANS, FALLING = claims("flat-figA14")
 
 
 def falling(energies: Mapping[str, Printed]) -> Judgement:
@@ -88,10 +82,9 @@ def _ratio(found: Cells, key: tuple[str, str, int], quantity: str, one: str = "f
     return float(found[*key, one][quantity] / found[*key, other][quantity])
 
 
-@reproduction("flat-figA14", "Speedup and energy of FLAT-opt over Flex-opt, five models, edge and cloud",
-              SOURCE + "figure A.14", (FASTER[EDGE], LESS[EDGE], FASTER[CLOUD], LESS[CLOUD], POSSIBLE, MEANS, FALLING),
-              Setting("quick", 1, {"models": tuple(FLAT_MODELS), "sequences": SEQUENCES}),
-              Setting("full", 1, {"models": tuple(FLAT_MODELS), "sequences": SEQUENCES}))
+@reproduction("flat-figA14", Setting("quick", 1, {"models": tuple(FLAT_MODELS), "sequences": SEQUENCES}),
+              Setting("full", 1, {"models": tuple(FLAT_MODELS), "sequences": SEQUENCES}),
+              claims=(FASTER[EDGE], LESS[EDGE], FASTER[CLOUD], LESS[CLOUD], POSSIBLE, MEANS, FALLING))
 def figure_a14(setting: Setting, runner: Runner) -> Findings:
     """Take whole blocks of all models at all lengths."""
     keys = [(machine, model, sequence) for machine in (EDGE, CLOUD) for model in setting["models"]
@@ -138,13 +131,11 @@ def _plot(rows: Sequence[tuple[Any, ...]]) -> Plot:
 
 BREAKDOWN = {(EDGE, "BERT"): gain("FLAT-opt is 2.8 times faster at 64 K tokens, edge, BERT", "2.8x", 2.8),
              (CLOUD, "XLM"): gain("FLAT-opt is faster at 64 K tokens, cloud, XLM", "1.98x in figure A.14", 1.98)}
-TEXT = exact("XLM at 64 K tokens on cloud gains what the text says", "3.07x",
-             "whether the table has that figure, 1.98, too")
+TEXT, = claims("flat-figA13")
 
 
-@reproduction("flat-figA13", "Latency of blocks by operator, BERT on edge and XLM on cloud", SOURCE + "figure A.13",
-              (*BREAKDOWN.values(), TEXT), Setting("quick", 1, {"sequences": (512, 4096, 16384, 65536)}),
-              Setting("full", 1, {"sequences": SEQUENCES}))
+@reproduction("flat-figA13", Setting("quick", 1, {"sequences": (512, 4096, 16384, 65536)}),
+              Setting("full", 1, {"sequences": SEQUENCES}), claims=(*BREAKDOWN.values(), TEXT))
 def figure_a13(setting: Setting, runner: Runner) -> Findings:
     """Take blocks and their attentions alone."""
     keys = [(machine, model, sequence) for machine, model in BREAKDOWN for sequence in setting["sequences"]]
@@ -173,13 +164,12 @@ BANDWIDTH = {(CLOUD, "XLM"): gain("FLAT-opt needs 82 % less bandwidth, cloud, XL
                                   "the geometric mean of Flex-opt's over FLAT-opt's bandwidth"),
              (EDGE, "BERT"): gain("FLAT-opt needs 71 % less bandwidth, edge, BERT", "71 %", 1 / 0.29,
                                   "the geometric mean of Flex-opt's over FLAT-opt's bandwidth")}
-SHAPE = cases("FLAT-opt's bandwidth falls with the sequence, then rises", "U-shaped, cloud, XLM",
-              "1 where its least one is neither at the first nor at the last length", none=0.0)
+SHAPE, = claims("flat-figA15")
 
 
-@reproduction("flat-figA15", f"Bandwidth that L and A need for a utilisation of {NEAR}", SOURCE + "figure A.15",
-              (*BANDWIDTH.values(), SHAPE), Setting("quick", 1, {"sequences": SEQUENCES}),
-              Setting("full", 1, {"sequences": tuple(2**power for power in range(9, 19))}))
+@reproduction("flat-figA15", Setting("quick", 1, {"sequences": SEQUENCES}),
+              Setting("full", 1, {"sequences": tuple(2**power for power in range(9, 19))}),
+              claims=(*BANDWIDTH.values(), SHAPE))
 def figure_a15(setting: Setting, runner: Runner) -> Findings:
     """Seek the least bandwidths."""
     names = ("flex-opt", "flat-opt", "online-opt")

@@ -22,7 +22,6 @@ from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.reproduce.study import Cell
 
-SOURCE = "Kao, dissertation, Georgia Tech 2022, appendix A (FLAT), "
 EDGE, CLOUD = "flat-edge", "flat-cloud"
 NEAR = 0.95
 """The utilisation that counts as nearly that of the compute bound (figure A.15)."""

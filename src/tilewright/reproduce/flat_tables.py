@@ -5,23 +5,19 @@ from typing import Any
 
 from tilewright.fusion.flat import FLAT_MODELS, flat_block, fused_costs, fused_space, table_words
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge
-from tilewright.reproduce.flat_runs import AGREES, EDGE, READING, SOURCE, machine_of
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.claims import Judgement, judge
+from tilewright.reproduce.flat_runs import AGREES, EDGE, READING, machine_of
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
 ROWS = (1, 64, 256)
 TPU_TFLOPS, TPU_GBS = 123.0, 900.0
 """Of a TPU-v3 chip: Jouppi et al., A domain-specific supercomputer for training deep neural networks, CACM 2020."""
 RIDGE = TPU_TFLOPS * 1e3 / TPU_GBS
 
-FORMULAS = exact("M, B, H and R take 8BDN + BHN^2, 8DN + HN^2, 8Nd + N^2 and 4Rd + 4Nd + RN words", "these formulas",
-                 "the share of footprints of plans, counted part by part, that are those words")
-REFETCHED = gain("With fewer rows keys are fetched several times (section A.2.3)", "several times", 8.0,
-                 "words of keys of plans of 64 rows within table A.1's footprint over those of a whole head")
+FORMULAS, REFETCHED = claims("flat-tableA1")
 
 
-@reproduction("flat-tableA1", "Words of buffer that FLAT's granularities take", SOURCE + "table A.1",
-              (FORMULAS, REFETCHED), Setting("quick", 1, {"models": tuple(FLAT_MODELS), "sequence": 512}),
+@reproduction("flat-tableA1", Setting("quick", 1, {"models": tuple(FLAT_MODELS), "sequence": 512}),
               Setting("full", 1, {"models": tuple(FLAT_MODELS), "sequence": 4096}))
 def table_a1(setting: Setting, runner: Runner) -> Findings:
     """Count the footprints of plans beside the formulas."""
@@ -59,11 +55,7 @@ def _footprint(model: str, name: str, sequence: int) -> dict[str, Any]:
             "keys": int(costs.words["K"][0]) // attention.instances}
 
 
-SUFFICIENT = cases("Projections are compute-bound on a TPU-v3", "above the ridge",
-                   "the share of projections and feed-forwards whose operations a byte are above the ridge")
-LOW = cases("L and A are memory-bound", "below the ridge", "the share of L and A whose operations a byte are below it")
-HIGHER = cases("Fused, L and A have more operations a byte than either alone", "higher",
-               "the share of sequences at which they have, and enough to be above the ridge")
+SUFFICIENT, LOW, HIGHER = claims("flat-figA2")
 
 
 def _intensities(model: str, sequence: int, batch: int) -> dict[str, float]:
@@ -104,19 +96,15 @@ def _roofline(setting: Setting, runner: Runner, batch: int) -> Findings:
     return Findings((table,), judged, (plot,), (READING,))
 
 
-@reproduction("flat-figA2", "Operations a byte of single and fused operators of Transformer-XL, batch 1",
-              SOURCE + "figure A.2", (SUFFICIENT, LOW, HIGHER),
-              Setting("quick", 1, {"models": ("TrXL",), "sequences": (512, 1024, 2048)}),
+@reproduction("flat-figA2", Setting("quick", 1, {"models": ("TrXL",), "sequences": (512, 1024, 2048)}),
               Setting("full", 1, {"models": ("TrXL",), "sequences": (512, 1024, 2048, 4096, 16384)}))
 def figure_a2(setting: Setting, runner: Runner) -> Findings:
     """Count operations and bytes of batch 1."""
     return _roofline(setting, runner, 1)
 
 
-@reproduction("flat-figA3", "Roofline of operators of BERT, Transformer-XL and XLM on a TPU-v3, 512 tokens",
-              SOURCE + "figure A.3", (SUFFICIENT, LOW),
-              Setting("quick", 1, {"models": ("BERT", "TrXL", "XLM"), "sequences": (512,)}),
-              Setting("full", 1, {"models": ("BERT", "TrXL", "XLM"), "sequences": (512,)}))
+@reproduction("flat-figA3", Setting("quick", 1, {"models": ("BERT", "TrXL", "XLM"), "sequences": (512,)}),
+              Setting("full", 1, {"models": ("BERT", "TrXL", "XLM"), "sequences": (512,)}), claims=(SUFFICIENT, LOW))
 def figure_a3(setting: Setting, runner: Runner) -> Findings:
     """Count operations and bytes of batch 64; ResNet-50 is left out."""
     return _roofline(setting, runner, 64)

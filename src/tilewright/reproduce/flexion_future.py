@@ -23,13 +23,13 @@ from tilewright.hardware import (
     preset,
 )
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, kept, lower, part_of, same
+from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower, part_of
 from tilewright.reproduce.flexion_isolation import Results, Target, oracle_note, search_all, total
 from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
 from tilewright.reproduce.searching import Layer, bound_figures, by_seed, network_layers
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, published, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, published, reproduction
 from tilewright.workload import UniqueOperator
 
 NETWORKS = ("alexnet", "mnasnet", "resnet50", "mobilenet-v2", "bert-base", "dlrm", "ncf")
@@ -63,29 +63,13 @@ def _part(at: Rows, part: str, networks: Sequence[str]) -> float:
     return part_of(_mean(at[part], networks), _mean(at["FullFlex-1111"], networks))
 
 
-TUNED = same("The machine tuned for AlexNet runs other convolutional networks about as fast as one tuned for them",
-             "0.96 0.92 0.96", _optimum(PAPER, LATER), "the runtime tuned for each (geometric mean)")
-SEVERAL = gain("On networks of fully-connected layers it is several times slower", "0.25 0.14 0.07",
-               _optimum(PAPER, LATER), "the runtime tuned for each (geometric mean)")
-FIRST = cases("Of the single axes, tiles matter most for the three CNNs and BERT", "0.57 0.07 0.48 0.25",
-              "the share of these networks and the other axes that are slower")
-BOTH = cases("For DLRM and NCF the pair and the shape matter, tiles do not", "0.99 0.99 against 0.25 0.57 and 0.58 "
-             "0.63", "the share of both networks and both axes that are faster than tiles")
-NONE = same("Orders alone gain nothing", "1.00 on all", _mean(PAPER[TILES], NETWORKS), "the runtime (geometric mean)")
-TOGETHER = gain("Pairs and shapes together beat either alone", "0.51 0.60 0.53 0.90 0.10 0.12 on later networks",
-                _either(PAPER), "over the better of both, geometric mean over later networks")
-NEARLY = kept("Tiles and pairs come near all four axes", "0.17 0.07 0.15 0.22 0.04 0.04",
-              "the part of their gain (geometric means over later networks)", _part(PAPER, "FullFlex-1010", AFTER))
-WORSE = gain("Tiles and orders work much worse than tiles and pairs", "0.33 against 0.17",
-             _ratio(PAPER, "FullFlex-1100", "FullFlex-1010", AFTER), "geometric mean over later networks")
-BEATS = gain("Fully flexible, the machine beats those tuned for each network", "on all seven",
-             _ratio(PAPER, "FullFlex-1111", "InFlex-X-Opt", NETWORKS), "geometric mean")
-ITSELF = gain("Full flexibility makes AlexNet itself 16.7 times as fast", "0.06", 0.06)
-PARTIAL = kept("Partial flexibility gets most of it", "0.52 0.42 0.20 0.39 0.26 0.07 0.07",
-               "the part of full flexibility's gain (geometric means)", _part(PAPER, "PartFlex-1111", NETWORKS))
-NEVER = cases("More axes are never slower (that is so for the optimum; the figure shows searches)", "broken in the "
-              "figure", "the share of networks and pairs of classes, one of which contains the other")
-CLAIMS = (TUNED, SEVERAL, FIRST, BOTH, NONE, TOGETHER, NEARLY, WORSE, BEATS, ITSELF, PARTIAL, NEVER)
+CLAIMS = claims("flexion-future", TUNED=_optimum(PAPER, LATER), SEVERAL=_optimum(PAPER, LATER),
+                NONE=_mean(PAPER[TILES], NETWORKS), TOGETHER=_either(PAPER),
+                NEARLY=_part(PAPER, "FullFlex-1010", AFTER),
+                WORSE=_ratio(PAPER, "FullFlex-1100", "FullFlex-1010", AFTER),
+                BEATS=_ratio(PAPER, "FullFlex-1111", "InFlex-X-Opt", NETWORKS),
+                PARTIAL=_part(PAPER, "PartFlex-1111", NETWORKS))
+TUNED, SEVERAL, FIRST, BOTH, NONE, TOGETHER, NEARLY, WORSE, BEATS, ITSELF, PARTIAL, NEVER = CLAIMS
 
 
 def base_machine(dram_words: float) -> Accelerator:
@@ -139,11 +123,10 @@ class Measured:
     seeds: tuple[Rows, ...]
 
 
-@reproduction(
-    "flexion-future", "A machine tuned for AlexNet on later networks, with each of the 16 classes of flexibility",
-    "Kao, dissertation, Georgia Tech 2022, figure 3.13", CLAIMS,
-    Setting("quick", 2, {"samples": 300, "every": 8, "designs": 3_000, "rivals": 3, "dram": (32,)}),
-    Setting("full", 3, {"samples": 10_000, "every": 1, "designs": 20_000, "rivals": 10, "dram": (32, 4096)}))
+@reproduction("flexion-future",
+              Setting("quick", 2, {"samples": 300, "every": 8, "designs": 3_000, "rivals": 3, "dram": (32,)}),
+              Setting("full", 3, {"samples": 10_000, "every": 1, "designs": 20_000, "rivals": 10, "dram": (32, 4096)}),
+              claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Tune a fixed design for every network, then run every network on AlexNet's with every class."""
     found = [_measure(setting, runner, dram) for dram in setting["dram"]]

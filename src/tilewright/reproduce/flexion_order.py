@@ -5,28 +5,17 @@ from math import log
 from tilewright.codesign import with_flexibility
 from tilewright.hardware import OrderFlexibility, preset
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, kept, part_of, right, same
+from tilewright.reproduce.claims import Judgement, apart, judge, part_of, right
 from tilewright.reproduce.flexion_isolation import Isolation, average_venn, axis_targets, order_of, study_table
-from tilewright.reproduce.study import Findings, Setting, reproduction
+from tilewright.reproduce.study import Findings, Setting, claims, reproduction
 
 OUTPUT, WEIGHT, INPUT = (("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"), ("C", "P", "Q", "K", "R", "S"))
 
-SIZES = exact("One, three, all of the 720 orders (H-F), and so many of those of the dimensions that a layer has (W-F)",
-              "0.001 0.004 1.00; 0.04 0.13 1.00 for layers 16 and 21, 0.01 0.03 1.00 for layer 29", "all 18 figures")
-MEAN = exact("Averaged over MnasNet, W-F is as of layer 29", "0.01 and 0.03", "both")
-THREE = gain("A choice of three orders makes MnasNet faster than the output-stationary order alone", "runtime 0.90",
-             0.90)
-ALL = gain("All orders make it 1.12 times as fast", "runtime 0.89", 0.89)
-NEARLY = kept("Three orders get nearly all that 720 do", "1.01 times slower", "the part of their gain",
-              log(0.90) / log(0.89))
-DEPTHWISE = same("Layer 29, depthwise, gains nothing from other orders", "1.00 and 0.997", 0.89, "its runtime")
-FULL = gain("All four axes together are far ahead of orders alone", "runtime 0.004", 0.004)
-CLAIMS = (SIZES, MEAN, THREE, ALL, NEARLY, DEPTHWISE, FULL)
+SIZES, MEAN, THREE, ALL, NEARLY, DEPTHWISE, FULL = CLAIMS = claims("flexion-order", NEARLY=log(0.90) / log(0.89))
 
 
-@reproduction("flexion-order", "What a choice of loop orders is worth on MnasNet",
-              "Kao, dissertation, Georgia Tech 2022, figure 3.9", CLAIMS,
-              Setting("quick", 2, {"samples": 1_000, "every": 1}), Setting("full", 5, {"samples": 10_000, "every": 1}))
+@reproduction("flexion-order", Setting("quick", 2, {"samples": 1_000, "every": 1}),
+              Setting("full", 5, {"samples": 10_000, "every": 1}), claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine."""
     rigid = with_flexibility(preset("flexion"), order=OrderFlexibility((OUTPUT,)))

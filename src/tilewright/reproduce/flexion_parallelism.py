@@ -6,20 +6,11 @@ from tilewright.codesign import with_array
 from tilewright.hardware import ParallelismFlexibility, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import flexible_machine, load_mapping
-from tilewright.reproduce.claims import Judgement, exact, gain, judge, right
+from tilewright.reproduce.claims import Judgement, judge, right
 from tilewright.reproduce.flexion_isolation import Isolation, average_venn, axis_targets, pair_of, study_table
-from tilewright.reproduce.study import Findings, Setting, Table, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, claims, reproduction
 
-SIZES = exact("There are 30 pairs of six dimensions; a machine has 1, 2 or all of them (H-F), and so many of those "
-              "that a layer can use (W-F of layers 10 and 16)", "0.03 0.07 1.00; 0.08 0.17 1.00", "all 12 figures")
-LAST = exact("Of what layer 29, depthwise with K = 1, can use, K-C is one pair", "0.05, with Y-X 0.10", "both figures")
-TWO = gain("A choice of K-C or Y-X makes MnasNet faster than K-C alone", "runtime 0.81", 0.81)
-ALL = gain("All pairs make it faster still", "runtime 0.59", 0.59)
-DEPTHWISE = gain("A depthwise layer gains most: K-C spreads it over one side only", "runtime 0.05", 0.05)
-UNUSUAL = gain("Unconventional pairs are worth it", "X-K, K-S, R-S chosen: 0.59 against 0.81", 0.59 / 0.81,
-               "the runtime with all pairs over that with K-C and Y-X")
-FULL = gain("All four axes together are far ahead of pairs alone", "runtime 0.0004", 0.0004)
-CLAIMS = (SIZES, LAST, TWO, ALL, DEPTHWISE, UNUSUAL, FULL)
+SIZES, LAST, TWO, ALL, DEPTHWISE, UNUSUAL, FULL = claims("flexion-parallelism")
 KC, YX = ("C", "K"), ("P", "Q")
 
 
@@ -30,9 +21,8 @@ def isolation(shape: tuple[int, int], every: int) -> Isolation:
     return Isolation.of("P", targets, (10, 16, 29), every, pair_of)
 
 
-@reproduction("flexion-parallelism", "What a choice of the dimensions to spread is worth on MnasNet",
-              "Kao, dissertation, Georgia Tech 2022, figure 3.10", CLAIMS,
-              Setting("quick", 2, {"samples": 1_000, "every": 2}), Setting("full", 5, {"samples": 10_000, "every": 1}))
+@reproduction("flexion-parallelism", Setting("quick", 2, {"samples": 1_000, "every": 2}),
+              Setting("full", 5, {"samples": 10_000, "every": 1}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, on both arrays."""
     study, square = (isolation(shape, setting["every"]).searched(runner, setting) for shape in ((16, 64), (32, 32)))

@@ -7,7 +7,7 @@ from math import isqrt, log, log2
 from tilewright.codesign import with_array, with_flexibility
 from tilewright.hardware import ShapeFlexibility, preset
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, kept, lower, part_of, right
+from tilewright.reproduce.claims import Judgement, judge, lower, part_of, right
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     WRITTEN,
@@ -22,22 +22,11 @@ from tilewright.reproduce.flexion_isolation import (
     sweep,
     sweep_plot,
 )
-from tilewright.reproduce.study import Findings, Setting, Table, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, claims, reproduction
 
 SIDE = 32
 BLOCKS = {"InFlex0001": (32, 32), "PartFlex0001A": (16, 16), "PartFlex0001B": (4, 4), "FullFlex0001": (1, 1)}
-SIZES = exact("Of 1,024 shapes a machine of 1,024 elements has so many (H-F), and of the sides that a layer can use so "
-              "many (W-F)", "0.001 0.004 0.06 1.00; 0.01 0.06 0.25 1.00, 0.03 0.08 0.25 1.00, 0.01 0.05 0.25 1.00",
-              "all 24 figures")
-FOLDS = exact("The best shapes fold layers 15, 16 and 25 so often", "0.67 0.50 0.50; 0.75 0.63 0.63; 0.89 0.89 0.87",
-              "the least folds over those of 32x32, all nine")
-FASTER = gain("Flexible shapes make MnasNet faster", "runtime 0.96", 0.96)
-NEARLY = kept("Blocks of 4x4 get nearly all that any shape gets, with 6 % of the shapes", "1.001 times slower",
-              "the part of its gain", log(0.96 * 1.001) / log(0.96))
-COARSE = gain("Blocks of 16x16 gain less than blocks of 4x4", "runtime 0.98 against 0.96", 0.96 / 0.98)
-LARGER = cases("Larger arrays run faster, with diminishing returns from about 45x45 to 64x64", "figure 3.12",
-               "the share of pairs of steps in which the larger array gains less by a doubling")
-CLAIMS = (SIZES, FOLDS, FASTER, NEARLY, COARSE, LARGER)
+SIZES, FOLDS, FASTER, NEARLY, COARSE, LARGER = CLAIMS = claims("flexion-shape", NEARLY=log(0.96 * 1.001) / log(0.96))
 
 
 def folds(sizes: tuple[int, int], shape: tuple[int, int]) -> int:
@@ -51,10 +40,9 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
     return [(wide * block[0], blocks // wide * block[1]) for wide in range(1, blocks + 1)]
 
 
-@reproduction("flexion-shape", "What flexible array shapes are worth on MnasNet, by building block and array size",
-              "Kao, dissertation, Georgia Tech 2022, figures 3.11 and 3.12", CLAIMS,
-              Setting("quick", 2, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
-              Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}))
+@reproduction("flexion-shape", Setting("quick", 2, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
+              Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}),
+              claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),

@@ -18,7 +18,7 @@ from tilewright.hardware import (
 from tilewright.jobs import Runner
 from tilewright.mapping import Flexion, TileRule, flexion, stand_ins
 from tilewright.report import nested, venn_plot
-from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower, right
+from tilewright.reproduce.claims import Judgement, judge, lower, right
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
@@ -32,27 +32,13 @@ from tilewright.reproduce.flexion_isolation import (
     tile_of,
     total,
 )
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.workload import Operator
 
 THIRDS = TileFlexibility(partitions=(("GLB", (("weights", 1.0), ("inputs", 1.0), ("outputs", 1.0))),))
 BUFFER_BYTES = 4000
 
-HARD = exact("A buffer in hard partitions of 1:1:1 holds 0.22 of what a soft one holds (H-F)", "0.22", "A / C")
-FIT = exact("Of a layer's tiles, so many fit soft and hard buffers (W-F of layers 1, 16 and 29)",
-            "0.0001 0.37 0.50; 0.0002 0.54 0.69; 0.0007 0.58 0.74", "all nine figures")
-WHOLE = exact("A layer's tiles are all combinations of extents from 1 to its sizes", "W of layer 16: 1 / 0.0002 = "
-              "5,000", "1 / W of InFlex by the definition of section 3.2.1")
-PART = gain("Flexible tiles in hard partitions make MnasNet faster than the fixed tile", "runtime 0.38", 0.38)
-SOFT = gain("A soft buffer makes it faster still", "runtime 0.21; 1.9 times faster than hard partitions", 0.21)
-EVERY = cases("All four axes together are at least as fast as flexible tiles alone", "runtime 0.14 against 0.21",
-              "the share of the layers shown and MnasNet that are no slower")
-LARGER = cases("Larger buffers fit more of a workload's tiles and run it faster, until about 6.4 KB", "figure 3.8",
-               "the share of steps in which MnasNet runs faster up to 6.4 KB, and of those beyond in which it gains "
-               "less than by the least of them")
-SMALLER = cases("The smaller the buffer, the more a soft one is worth", "figure 3.8",
-                "the share of pairs of sizes where hard over soft runtime is larger at the smaller one")
-CLAIMS = (HARD, FIT, WHOLE, PART, SOFT, EVERY, LARGER, SMALLER)
+HARD, FIT, WHOLE, PART, SOFT, EVERY, LARGER, SMALLER = claims("flexion-tile")
 
 
 def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
@@ -60,12 +46,9 @@ def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
     return axis_targets(with_buffer(preset("flexion"), capacity_bytes), "T", TileFlexibility(), _=THIRDS)
 
 
-@reproduction(
-    "flexion-tile", "What flexible tiles are worth on MnasNet, by buffer size, and what they cost",
-    "Kao, dissertation, Georgia Tech 2022, figures 3.7 and 3.8, table 3.2", CLAIMS,
-    Setting("quick", 2, {"samples": 1_000, "every": 1, "buffers": (1000, 4000, 6400, 25600)}),
-    Setting("full", 5, {"samples": 10_000, "every": 1, "buffers": (1000, 1600, 2400, 3200, 4000, 6400, 12_800, 25_600,
-        100_000)}))
+@reproduction("flexion-tile", Setting("quick", 2, {"samples": 1_000, "every": 1, "buffers": (1000, 4000, 6400, 25600)}),
+              Setting("full", 5, {"samples": 10_000, "every": 1, "buffers": (
+                  1000, 1600, 2400, 3200, 4000, 6400, 12_800, 25_600, 100_000)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
     study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], tile_of).searched(runner, setting)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, gain, judge, lower
 from tilewright.reproduce.gamma_contest import (
     Tries,
     Try,
@@ -24,7 +24,7 @@ from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OURS, OW
 from tilewright.reproduce.gamma_platforms import PLATFORMS, SYSTEMS, convolutions, machine
 from tilewright.reproduce.gamma_release import released
 from tilewright.reproduce.searching import by_seed, total
-from tilewright.reproduce.study import Findings, Setting, Table, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, claims, reproduction
 
 PUBLISHED = {("s1", "edge"): (224.0, 440.0), ("s1", "cloud"): (153.0, 1.3e7), ("s2", "edge"): (209.0, 1035.0),
              ("s2", "cloud"): (337.0, 7.1e5), ("s3", "edge"): (241.0, 644.0), ("s3", "cloud"): (657.0, 1.2e5)}
@@ -35,20 +35,7 @@ RATIO_CLAIMS = {
     (system, platform): gain(f"Gamma's mappings take less latency than all others, {system.upper()} {platform}",
                              f"{times(low)} to {times(high)}", low, _LEAST)
     for (system, platform), (low, high) in PUBLISHED.items()}
-ALWAYS = cases("Gamma always finds a legal mapping", "on all layers, systems and platforms", "the share of searches")
-FAILING = cases("Some other optimisers find no legal mapping in 10,000 samples on the edge", "missing points (NAN)",
-                "the share of baselines, as released, that have no mapping of some layer of S1; one of seven is some",
-                figure=1 / 7, none=0.0)
-RANDOM = cases("Random search finds none for most layers on the edge", "not drawn for that reason",
-               "the share of layers of S1; most are more than half", figure=0.5, none=0.0)
-CLOUD = cases("On the cloud platform all optimisers find mappings (S1)", "all",
-              "the share of layers and baselines, as released, with a mapping")
-GROWS = cases("On S3 it happens more often than on S1", "significantly more missing points",
-              "whether more pairs of layer and baseline lack a mapping on S3, with our encoding (half where as many)")
-BEST = cases("Gamma does best on S3, the most flexible", "figure 4.4 g, h",
-             "the share of systems and platforms that take more latency than S3")
-EARLY = cases("On S2 ShiDianNao-like beats the optimisers on early layers, NVDLA-like on late ones", "named",
-              "the share of baselines and platforms, by sums over the first and the last third of the layers")
+ALWAYS, FAILING, RANDOM, CLOUD, GROWS, BEST, EARLY = claims("gamma-fig4.4")
 ENCODING = ("Baselines as released see tile sizes themselves, and one penalty for all mappings that do not fit, as in "
             "Gamma's release; claims on S1 are judged by them. The others see mappings as shares of the logarithms of "
             "sizes, and are told how far over the memories a mapping is.")
@@ -57,10 +44,7 @@ CLAIMS44 = (*RATIO_CLAIMS.values(), ALWAYS, FAILING, RANDOM, CLOUD, GROWS, BEST,
 ENERGY_CLAIMS = {platform: gain(f"Gamma's mappings take less energy than all others, S2 {platform}",
                                 f"{times(low)} to {times(high)}", low, _LEAST)
                  for platform, (low, high) in ENERGY.items()}
-NO_EDGE = cases("On the edge most optimisers beat the fixed dataflows", "most of them",
-                "the share of pairs of a baseline and a dataflow")
-NVDLA = gain("On the cloud NVDLA-like is far better than the other two dataflows", "named; all take 2x to 42x of "
-             "Gamma's", 42 / 2, "the others' energy (geometric mean) over NVDLA-like's")
+NO_EDGE, NVDLA = claims("gamma-fig4.5")
 CLAIMS45 = (*ENERGY_CLAIMS.values(), NO_EDGE, NVDLA)
 
 Found = dict[tuple[str, str], Tries]
@@ -91,8 +75,7 @@ _QUICK45 = Setting("quick", 2, {"samples": 600, "every": 4})
 _FULL = Setting("full", 5, {"samples": 10_000, "every": 1})
 
 
-@reproduction("gamma-fig4.4", "ResNet-18 by all methods on S1, S2, S3, edge and cloud: latency",
-              "Kao, dissertation, Georgia Tech 2022, figure 4.4", CLAIMS44, _QUICK44, _FULL)
+@reproduction("gamma-fig4.4", _QUICK44, _FULL, claims=CLAIMS44)
 def run44(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.4."""
     found = measure(setting, runner, "latency", SYSTEMS)
@@ -232,8 +215,7 @@ def _early(found: Found) -> Judgement:
     return judge(EARLY, [lower(pairs(one)) for one in by_seed(found)], f"{lower(pairs(found)):.0%} of the pairs")
 
 
-@reproduction("gamma-fig4.5", "ResNet-18 by all methods on S2: energy",
-              "Kao, dissertation, Georgia Tech 2022, figure 4.5", CLAIMS45, _QUICK45, _FULL)
+@reproduction("gamma-fig4.5", _QUICK45, _FULL, claims=CLAIMS45)
 def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.5."""
     found = measure(setting, runner, "energy", ("s2",))

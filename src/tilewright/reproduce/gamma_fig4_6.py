@@ -33,10 +33,8 @@ def share(tries: list[Try]) -> float:
     return sum(told) / len(told)
 
 
-@reproduction(
-    "gamma-fig4.6", "What Gamma's mappings of an early, a medium and a late layer of ResNet-18 spread, S3 edge",
-    "Kao, dissertation, Georgia Tech 2022, figure 4.6", (CLAIM,), Setting("quick", 6, {"samples": 2_000}),
-    Setting("full", 20, {"samples": 10_000}), cells="gamma-fig4.4")
+@reproduction("gamma-fig4.6", Setting("quick", 6, {"samples": 2_000}), Setting("full", 20, {"samples": 10_000}),
+              claims=(CLAIM,), cells="gamma-fig4.4")
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the three layers as in figure 4.4 e."""
     layers = [layer for layer in convolutions("resnet18") if layer.name in SPREAD]

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from tilewright.cost import network_sum
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.gamma_contest import (
     Tries,
     Try,
@@ -21,7 +21,7 @@ from tilewright.reproduce.gamma_contest import (
 from tilewright.reproduce.gamma_methods import FIXED, GAMMA, OURS, OWN, PAPER, Method
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
 from tilewright.reproduce.searching import by_seed, median_curve, total
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, published, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, published, reproduction
 
 NETWORKS = {"mobilenet-v2": "MobileNet-V2", "mnasnet": "MnasNet", "shufflenet-v2": "ShuffleNet", "resnet50": "ResNet50"}
 """ShuffleNet is version 2 at width 1.0 in the released model files."""
@@ -33,21 +33,9 @@ PUBLISHED = {(network, objective, platform): row
              for (network, objective, platform), row in published("gamma-table4.5", 3).items()}
 """Gamma, NVDLA-like, Eyeriss-like, ShiDianNao-like; cycles, and nanojoules."""
 
-LOWEST = cases("Gamma is the lowest in every row", "16 of 16", "the share of rows and dataflows")
-LATENCY = gain("It takes less latency than the dataflows", "5x to (1.2E+5)x", 5.0, "the least ratio over all rows")
-ENERGY = gain("It takes less energy", "2x to (1.6E+4)x", 2.0, "the least ratio over all rows")
-BOUNDS = exact("Gamma's latencies on 168 and 65,536 elements", "eight sums",
-               "those that are not below the compute bound of their network")
-NONE_BEST = cases("No dataflow is good everywhere: for latency ShiDianNao-like is the best on the edge, NVDLA-like on "
-                  "the cloud", "named", "the share of networks, platforms and other dataflows")
-ORDER = cases("Energies follow NVDLA-like < Eyeriss-like < ShiDianNao-like", "all rows", "the share of rows and pairs")
-CLAIMS45 = (LOWEST, LATENCY, ENERGY, BOUNDS, NONE_BEST, ORDER)
+LOWEST, LATENCY, ENERGY, BOUNDS, NONE_BEST, ORDER = claims("gamma-table4.5")
 
-RAPID = cases("Gamma improves rapidly over its generations (sample efficiency)", "figure 4.7",
-              "the part of the whole improvement, in logarithms, that half of the generations give (mean of networks)")
-SETTLED = cases("It has converged after 10,000 samples", "most methods do",
-                "the part that the last fifth of the generations gives; a fifth is not converged", figure=0.0, none=0.2)
-CLAIMS47 = (RAPID, SETTLED)
+RAPID, SETTLED = claims("gamma-fig4.7")
 
 Row = tuple[str, str, str]
 
@@ -62,9 +50,7 @@ _QUICK = Setting("quick", 2, {"samples": 2_000, "every": 5, "networks": tuple(NE
 _FULL = Setting("full", 10, {"samples": 10_000, "every": 1, "networks": tuple(NETWORKS)})
 
 
-@reproduction(
-    "gamma-table4.5", "Four networks on S3, edge and cloud: Gamma against fixed dataflows, latency and energy",
-    "Kao, dissertation, Georgia Tech 2022, table 4.5", CLAIMS45, _QUICK, _FULL)
+@reproduction("gamma-table4.5", _QUICK, _FULL)
 def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 4.5."""
     rows = [row for row in PUBLISHED if row[0] in setting["networks"]]
@@ -184,8 +170,7 @@ def _plot(sums: Mapping[Row, Mapping[str, float]]) -> Plot:
         "barmode": "group", "yaxis": {"title": {"text": "times Gamma's"}, "type": "log"}, "xaxis": {"tickangle": -50}})
 
 
-@reproduction("gamma-fig4.7", "Latency of four networks over Gamma's generations, S3 edge",
-              "Kao, dissertation, Georgia Tech 2022, figure 4.7", CLAIMS47, _QUICK, _FULL, cells="gamma-table4.5")
+@reproduction("gamma-fig4.7", _QUICK, _FULL, cells="gamma-table4.5")
 def run47(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.7 from the searches of table 4.5."""
     rows = [row for row in PUBLISHED if row[0] in setting["networks"] and row[1:] == ("latency", "edge")]

@@ -7,7 +7,7 @@ from statistics import mean, pstdev
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import cases, exact, gain, judge, listed, lower
+from tilewright.reproduce.claims import cases, gain, judge, listed, lower
 from tilewright.reproduce.magma_systems import (
     BLACK_BOX,
     FEW,
@@ -16,7 +16,6 @@ from tilewright.reproduce.magma_systems import (
     MAGMA,
     NOTES,
     OURS,
-    SOURCE,
     TENTHS,
     WHOLE,
     Groups,
@@ -30,7 +29,7 @@ from tilewright.reproduce.magma_systems import (
     oracles,
     sweep,
 )
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, published_groups, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, claims, published_groups, reproduction
 from tilewright.scheduling import LayerJob, analyse, network_jobs, schedule
 from tilewright.workload import zoo
 
@@ -46,16 +45,12 @@ BYTES_A_CYCLE = 5.0
 SLOWER = {task: gain(f"{task} jobs take longer with rows in parallel than with channels",
                      f"{slow / fast:.3g}x", slow / fast, "the ratio of the mean cycles over its three networks")
           for task, (fast, slow) in MEANS.items()}
-NEEDS = cases("Channels in parallel need more bandwidth", "9 of 9 networks", "the share of networks")
-ONCE = exact("Every job moves the weights of its layer", "18 means of cycles and bandwidth",
-             "the share of printed means that allow a network's weights to be moved once: the bytes of n jobs are at "
-             "most n times n times the product of both means")
+NEEDS, ONCE = claims("magma-fig7.6")
 CLAIMS76 = (*SLOWER.values(), NEEDS, ONCE)
 
 
-@reproduction("magma-fig7.6", "Job analysis: cycles and required bandwidth of jobs on cores of 64 x 64 elements",
-              SOURCE.format("figure 7.6 (a)"), CLAIMS76, Setting("quick", 2, {"samples": 90, "every": 9}),
-              Setting("full", 10, {"samples": 2_000, "every": 1}))
+@reproduction("magma-fig7.6", Setting("quick", 2, {"samples": 90, "every": 9}),
+              Setting("full", 10, {"samples": 2_000, "every": 1}), claims=CLAIMS76)
 def run76(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.6 (a)."""
     asked = [(task, name, seed) for task, names in ANALYSED.items() for name in names
@@ -136,12 +131,7 @@ RECOM_FLOP_PER_BYTE = 2.0
 """Of the released lists of recommendation jobs, each tensor moved once: all are fully connected layers of one row
 (github.com/maestro-project/magma, commit f25ef66, batch_recom)."""
 
-OVER_HERALD = gain("On S1 MAGMA is faster than Herald-like", "1.4x", 1.4, "the geometric mean over tasks")
-OVER_AIMT = gain("On S1 it is faster than AI-MT-like", "1.41x", 1.41, "the same")
-OVER_REST = gain("On S1 it is faster than the other methods", "1.6x", 1.6, "the geometric mean over tasks and methods")
-RECOM = exact("Recommendations run at 194 GFLOP/s on 16 GB/s", "194 GFLOP/s",
-              "whether that many bytes can be had: the released jobs do 2 FLOP for each byte that must move")
-CLAIMS77 = (OVER_HERALD, OVER_AIMT, OVER_REST, RECOM)
+OVER_HERALD, OVER_AIMT, OVER_REST, RECOM = claims("magma-fig7.7")
 
 FACTORS = {("s2", "herald-like"): 2.3, ("s2", "ai-mt-like"): 39.5, ("s2", "black-box methods"): 13.4,
            ("s4", "herald-like"): 1.7, ("s4", "ai-mt-like"): 52.0, ("s4", "black-box methods"): 10.0}
@@ -152,10 +142,7 @@ FASTER = {key: gain(f"On {key[0].upper()} MAGMA is faster than {key[1]}", f"{fac
 PLAIN = {"s2": "s1", "s4": "s3"}
 """Systems of as many elements whose cores are all of one style."""
 ABOVE_TEN = (13.4 * 10.0) ** 0.5
-NO_SLOW = gain("MAGMA is as far ahead of black-box methods where no core is slow", "13.4x and 10x on S2 and S4",
-               ABOVE_TEN, "the geometric mean on S1 and S3, with the same tasks")
-NO_LISTS = gain("It is as far ahead of schedules by lists", "13.4x and 10x, over black-box methods", ABOVE_TEN,
-                "the geometric mean over the best of all list schedules, on S2 and S4")
+NO_SLOW, NO_LISTS = claims("magma-fig7.8", NO_SLOW=ABOVE_TEN, NO_LISTS=ABOVE_TEN)
 CLAIMS78 = (*FASTER.values(), NO_SLOW, NO_LISTS)
 
 TASKS = ("vision", "lang", "recom", "mix")
@@ -163,8 +150,7 @@ _QUICK77 = Setting("quick", 2, FEW | {"tasks": ("recom", "mix")})
 _FULL77 = Setting("full", 10, WHOLE | {"tasks": TASKS})
 
 
-@reproduction("magma-fig7.7", "Throughput on a small homogeneous system: MAGMA against other methods",
-              SOURCE.format("figure 7.7"), CLAIMS77, _QUICK77, _FULL77, version=2)
+@reproduction("magma-fig7.7", _QUICK77, _FULL77, version=2)
 def run77(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.7."""
     places = tuple(place for place in HOMOGENEOUS if place[0] in setting["tasks"])
@@ -179,8 +165,7 @@ def run77(setting: Setting, runner: Runner) -> Findings:
               impossible=printed > most)), notes=(*NOTES, found.beside(places), found.oracle))
 
 
-@reproduction("magma-fig7.8", "Throughput on heterogeneous systems, small and large: MAGMA against other methods",
-              SOURCE.format("figure 7.8"), CLAIMS78, _QUICK77, _FULL77, version=2, cells="magma-fig7.7")
+@reproduction("magma-fig7.8", _QUICK77, _FULL77, claims=CLAIMS78, version=2, cells="magma-fig7.7")
 def run78(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.8; beside it the same on systems without a slow core."""
     places = tuple(place for place in HETEROGENEOUS if place[0] in setting["tasks"])
@@ -216,13 +201,10 @@ def more(found: Groups, seed: int, what: str, pairs: Iterable[tuple[Place, Place
 
 
 WIDTHS9 = {"s2": (16, 8, 4, 1), "s4": (256, 64, 16, 1)}
-AT16 = gain("On S2 MAGMA is faster than others at 16 GB/s", "1.2x", 1.2, "the geometric mean over methods, Mix")
-AT1 = gain("It is at 1 GB/s", "1.6x", 1.6, "the same")
-GROWS = cases("The less bandwidth, the further it is ahead", "on S2 and S4", "the share of steps to less bandwidth")
+AT16, AT1, GROWS = claims("magma-fig7.9")
 
 
-@reproduction("magma-fig7.9", "MAGMA against other methods over bandwidths", SOURCE.format("figure 7.9"),
-              (AT16, AT1, GROWS), Setting("quick", 2, FEW | {"systems": tuple(WIDTHS9)}),
+@reproduction("magma-fig7.9", Setting("quick", 2, FEW | {"systems": tuple(WIDTHS9)}),
               Setting("full", 10, WHOLE | {"systems": tuple(WIDTHS9)}), **CELLS)
 def run79(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.9."""
@@ -241,14 +223,10 @@ def run79(setting: Setting, runner: Runner) -> Findings:
         found.beside(places), found.oracle))
 
 
-LONGER = cases("Jobs take longer on S4 than on S3, and ask for less", "of Mix", "both, by the means over cores")
-LITTLE = cases("They ask for less on S5", "less than on S3 and S4", "both")
-SCARCE = cases("At 1 GB/s S5 is the fastest, and S4 faster than S3", "in this order", "the share of both steps")
-PLENTY = cases("At 256 GB/s S3 is the fastest, and S5 the slowest", "in this order", "the share of both steps")
+LONGER, LITTLE, SCARCE, PLENTY = claims("magma-fig7.10")
 
 
-@reproduction("magma-fig7.10", "Large systems: all alike, of two styles, big and little", SOURCE.format("figure 7.10"),
-              (LONGER, LITTLE, SCARCE, PLENTY), _QUICK, _FULL, **CELLS)
+@reproduction("magma-fig7.10", _QUICK, _FULL, **CELLS)
 def run710(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.10."""
     low, high = (sweep(("mix",), {name: (width,) for name in ("s3", "s4", "s5")}) for width in (1, 256))
@@ -262,13 +240,10 @@ def run710(setting: Setting, runner: Runner) -> Findings:
         found.shares(PLENTY, lambda seed: ahead(found, seed, [(q3, q4), (q4, q5)]))), notes=(*NOTES, found.oracle))
 
 
-SHORTER = cases("Arrays of any shape take fewer cycles", "Vision and Mix, small and large", "the share of these four")
-WANTED = cases("They ask for more bandwidth", "Vision and Mix, small and large", "the share of these four")
-FLEXIBLE = cases("They are faster at any bandwidth", "all eight", "the share of task, size and bandwidth")
+SHORTER, WANTED, FLEXIBLE = claims("magma-fig7.11")
 
 
-@reproduction("magma-fig7.11", "Arrays of one shape, and of any", SOURCE.format("figure 7.11"),
-              (SHORTER, WANTED, FLEXIBLE), Setting("quick", 2, FEW | {"tasks": ("mix",)}),
+@reproduction("magma-fig7.11", Setting("quick", 2, FEW | {"tasks": ("mix",)}),
               Setting("full", 10, WHOLE | {"tasks": ("vision", "mix")}), **CELLS)
 def run711(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.11."""
@@ -285,14 +260,10 @@ def run711(setting: Setting, runner: Runner) -> Findings:
             found.oracle))
 
 
-EARLY = cases("Herald-like asks for most in the first half", "shown", "whether it asks for more than in the second")
-EVEN = cases("MAGMA asks for the bandwidth more evenly", "shown", "whether what it asks for in tenths of its time "
-             "deviates less, over its mean")
-LATER = cases("Herald-like takes longer", "shown", "whether its throughput is lower")
+EARLY, EVEN, LATER = claims("magma-fig7.12")
 
 
-@reproduction("magma-fig7.12", "What plans of MAGMA and Herald-like ask of the bandwidth", SOURCE.format("figure 7.12"),
-              (EARLY, EVEN, LATER), _QUICK, _FULL, **CELLS)
+@reproduction("magma-fig7.12", _QUICK, _FULL, **CELLS)
 def run712(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.12."""
     place = "mix", "s5", "1GB/s"
@@ -319,7 +290,7 @@ ENOUGH = 0.9
 TINY = cases("Groups of 4 are slower", "clearly, against 1,000", f"whether they have less than {ENOUGH:.0%}",
              none=0.0)
 ALIKE = cases("Other sizes of groups are not", "shown", f"the share of those with {ENOUGH:.0%} and more")
-PLANS = exact("60 jobs on 4 cores have O(1e81) plans", "60! = O(1e81)", "whether the number of plans is of this order")
+PLANS, = claims("magma-fig7.13")
 PLACE13: Place = "mix", "s2", "16GB/s"
 
 
@@ -328,9 +299,9 @@ def plans_of(jobs: int, cores: int) -> int:
     return factorial(jobs) * comb(jobs + cores - 1, cores - 1)
 
 
-@reproduction("magma-fig7.13", "Throughput over sizes of groups", SOURCE.format("figure 7.13 and section 7.1.6"),
-              (TINY, ALIKE, PLANS), Setting("quick", 2, FEW | {"jobs": 120, "sizes": (4, 10, 40, 120)}),
-              Setting("full", 10, WHOLE | {"jobs": 1_000, "sizes": (4, 10, 40, 100, 200, 500, 1_000)}))
+@reproduction("magma-fig7.13", Setting("quick", 2, FEW | {"jobs": 120, "sizes": (4, 10, 40, 120)}),
+              Setting("full", 10, WHOLE | {"jobs": 1_000, "sizes": (4, 10, 40, 100, 200, 500, 1_000)}),
+              claims=(TINY, ALIKE, PLANS))
 def run713(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.13; as many jobs in all, chopped into groups of each size."""
     (small, *others, whole) = setting["sizes"]

@@ -39,7 +39,6 @@ WHOLE = {"samples": 10_000, "mappings": 2_000, "jobs": 100}
 """What quick and full runs spend: plans of a method, mappings of a job and core, jobs of a group."""
 TENTHS = 10
 """Parts of a plan's time for which is told what jobs ask for, and have, of the bandwidth."""
-SOURCE = "Kao, dissertation, Georgia Tech 2022, {}"
 NOTES = (
     "Jobs are drawn from the zoo, as the released lists cannot be shipped; batches and sequences are our assumption. "
     "Two genomes and proportional sharing, as in the text. The rules of herald-like and ai-mt-like are ours.",)

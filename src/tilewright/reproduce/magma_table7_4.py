@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, kept, listed, ratio
+from tilewright.reproduce.claims import Judgement, between, cases, follows, listed, ratio
 from tilewright.reproduce.magma_systems import (
     FEW,
     MAGMA,
     NOTES,
-    SOURCE,
     WHOLE,
     Groups,
     Place,
@@ -21,7 +20,7 @@ from tilewright.reproduce.magma_systems import (
     cell_key,
     first_mapping,
 )
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, claims, reproduction
 from tilewright.scheduling import KnownPlan, Scheduled, adopted, schedule
 
 EPOCHS = (0, 1, 30, 100)
@@ -38,21 +37,15 @@ TASKS = {"mix": (0.02, 0.48), "vision": (0.04, 0.28), "lang": (0.014, 0.52), "re
 CLOSE = 0.99
 """What part of the last throughput counts as reached."""
 
-BEGIN = gain("A warm start begins faster than random plans", "16x", 16.0,
-             "the throughput before the first epoch over the best plan of a random population")
-ONE = kept("After one epoch a group that began warm has most of what there is to gain", "93 %",
-           "its part of what the last epoch has above random plans; harmonic means over groups", 0.93)
 SOON = cases("After 30 epochs it has all", "0.98 to 0.99", f"the share of groups with {CLOSE - 0.01:.0%} and more")
-FACTORS = exact("Factors of the text follow from the table", "16x, 7.4x, 152x", "those that the table can give")
-EPOCH = exact("So does what one epoch gives", "93 %", "the average that is printed")
+BEGIN, ONE, FACTORS, EPOCH = claims("magma-table7.4")
 CLAIMS = (BEGIN, ONE, SOON, FACTORS, EPOCH)
 
 _QUICK = FEW | {"tasks": ("mix",), "systems": ("s4",)}
 _FULL = WHOLE | {"tasks": ("mix", "vision", "lang", "recom"), "systems": ("s1", "s2", "s3", "s4", "s5", "s6")}
 
 
-@reproduction("magma-table7.4", "Groups that begin from the plan of another one", SOURCE.format("table 7.4"), CLAIMS,
-              Setting("quick", 2, _QUICK), Setting("full", 10, _FULL))
+@reproduction("magma-table7.4", Setting("quick", 2, _QUICK), Setting("full", 10, _FULL), claims=CLAIMS)
 def run74(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 7.4: claims are of Mix on S4, if the setting has it."""
     places: list[Place] = [(task, name, "1GB/s") for task in setting["tasks"] for name in setting["systems"]]

@@ -39,9 +39,8 @@ def _cell(platform: str, points: int, seed: int) -> Cell:
     return Cell({"layer": LAYER.name, "machine": accelerator.name, "points": points, "seed": seed}, compute, points)
 
 
-@reproduction("mse-fig2.6", "Random mappings of VGG16's second layer: latency, energy and power",
-              "Kao, dissertation, Georgia Tech 2022, figure 2.6", tuple(CLAIMS.values()),
-              Setting("quick", 3, {"points": 2_000}), Setting("full", 10, {"points": 20_000}))
+@reproduction("mse-fig2.6", Setting("quick", 3, {"points": 2_000}), Setting("full", 10, {"points": 20_000}),
+              claims=tuple(CLAIMS.values()))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Draw mappings on both platforms with every seed."""
     found = {platform: runner.run([_cell(platform, setting["points"], seed) for seed in range(setting.seeds)])

@@ -17,7 +17,7 @@ from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.report import finite
-from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower, part_of
+from tilewright.reproduce.claims import Judgement, cases, judge, lower, part_of
 from tilewright.reproduce.mse_study import bound, space_of, workload
 from tilewright.reproduce.searching import (
     SeededSearch,
@@ -28,7 +28,7 @@ from tilewright.reproduce.searching import (
     play,
     said,
 )
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 from tilewright.search import Budget, Watch, search
 
 WORKLOADS = ("Resnet Conv_4", "Inception Conv_2")
@@ -45,22 +45,9 @@ QUICK_NETWORK = {"learnt": 20_000, "layers": 20, "hidden": (128, 64), "epochs": 
 FULL_NETWORK = {"learnt": ENOUGH, "layers": 256, "hidden": (256, 256, 128), "epochs": 10}
 PANELS = tuple((machine, name) for machine in (SEEN, UNSEEN) for name in WORKLOADS)
 
-SLOWEST = cases("Random-pruned progresses slowest over samples", "figure 5.3 a, b, top",
-                "the share of workloads on Accel-A and other mappers with a lower EDP in the end")
 FASTER = cases("The gradient-based mapper progresses faster at the start", "figure 5.3 a, b, top",
                f"the share of workloads on Accel-A and other mappers with a higher EDP after {EARLY} samples")
-OVERTAKEN = cases("With more samples the feedback-based mapper is better", "figure 5.3 a, b, top",
-                  "the share of workloads on Accel-A where Gamma's EDP in the end is below Mind Mappings'")
-NO_EDGE = cases("Within a tight time budget neither has a clear edge over random search", "20 s, figure 5.3 bottom",
-                "the share of panels and other mappers where random search has the lower EDP; half is no edge",
-                figure=0.5, none=0.0)
-SLOWER = gain("Their run time is about 10 times that of random-pruned", "10x", 10.0,
-              "the seconds per sample of the less slow of the two (medians over panels)")
-TIED_TO = cases("The surrogate does not generalise to a machine that it was not trained on", "figure 5.3 c, d",
-                "the share of workloads where its EDP over Gamma's is higher on Accel-B than on Accel-A")
-RECOVERS = kept("Training on the new machine recovers the performance", "stated, not shown",
-                "the part that a network trained on Accel-B makes good of what the other loses there, by EDP over "
-                "Gamma's (networks that learnt from a million mappings or more, as the paper says that it takes)")
+SLOWEST, OVERTAKEN, NO_EDGE, SLOWER, TIED_TO, RECOVERS = claims("mse-fig5.3")
 CLAIMS = (SLOWEST, FASTER, OVERTAKEN, NO_EDGE, SLOWER, TIED_TO, RECOVERS)
 
 
@@ -207,11 +194,8 @@ def _cell(budget: int | float, machine: str, name: str, method: _Method, seed: i
     return Cell(key, lambda: _search(space, method, spent, seed), 0 if timed else int(budget))
 
 
-@reproduction(
-    "mse-fig5.3", "Random, feedback- and gradient-based mappers at equal samples and time, on a machine seen and not",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.3 and section 5.2.3", CLAIMS,
-    Setting("quick", 3, {"samples": 5_000, "seconds": 0.2, "ours": 1, **QUICK_NETWORK}),
-    Setting("full", 10, {"samples": 5_000, "seconds": 1.0, "ours": 10, **FULL_NETWORK}))
+@reproduction("mse-fig5.3", Setting("quick", 3, {"samples": 5_000, "seconds": 0.2, "ours": 1, **QUICK_NETWORK}),
+              Setting("full", 10, {"samples": 5_000, "seconds": 1.0, "ours": 10, **FULL_NETWORK}), claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Train, search and judge."""
     if not has_extra("learn"):

@@ -13,7 +13,7 @@ from tilewright.report import landscape_plots
 from tilewright.reproduce.claims import Judgement, cases, judge, kept
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import SearchSetup, bound, published, scores_table, searches, space_of
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, claims, reproduction
 from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
 
 MACHINE, NAME = "accel-a", "Resnet Conv_4"
@@ -25,12 +25,7 @@ FIRST, LAST = 200, 1000
 _SHOWN = 3000
 
 UNIFORM = "uniform random"
-LARGE = cases("There is a large low-performing region; high-performing points are few, in small clusters", "drawn",
-              "the share of random mappings with an EDP of more than twice the best known")
-SCATTER = kept("The high-performing points scatter across the space", "drawn",
-               "how far the best 1 % of random mappings spread in the picture, over how far all do (root mean square)")
-LOW = cases("In 5,000 samples random search stays in the low-performing region", "drawn",
-            "whether the best of as many uniform draws is more than twice the best known", none=0.0)
+LARGE, SCATTER, LOW = claims("mse-fig5.4")
 STARTS = cases("Gamma starts in the low-performing region", "drawn",
                f"the share of its first {FIRST} samples that are not high-performing")
 REACHES = kept("Gamma reaches a high-performing region", "drawn",
@@ -48,10 +43,9 @@ def contenders(network: Network | None) -> tuple[Contender, ...]:
         *found, Contender(MIND, "mind-mappings", {"surrogate": str(network.file)}))
 
 
-@reproduction("mse-fig5.4", "The map space of Resnet Conv_4 on Accel-A in two dimensions, and what mappers sample",
-              "Kao, dissertation, Georgia Tech 2022, figure 5.4", CLAIMS,
-              Setting("quick", 3, {"samples": 5_000, "points": 5_000, **QUICK_NETWORK}),
-              Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}), cells="mse-fig5.3")
+@reproduction("mse-fig5.4", Setting("quick", 3, {"samples": 5_000, "points": 5_000, **QUICK_NETWORK}),
+              Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}), claims=CLAIMS,
+              cells="mse-fig5.3")
 def run(setting: Setting, runner: Runner) -> Findings:
     """Draw the space and search it with every seed; the picture is that of the first."""
     network = trained(runner, setting, MACHINE) if has_extra("learn") else None

@@ -11,7 +11,7 @@ from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.report import contest_plot
-from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower
+from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.mse_study import (
     SIZES,
     Found,
@@ -23,7 +23,7 @@ from tilewright.reproduce.mse_study import (
     space_of,
 )
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, claims, reproduction
 from tilewright.search.studies import AXES, AxisStudy, axis_sets, axis_space, base_mapping, label, median_interval
 
 MACHINE = "accel-b"
@@ -31,22 +31,11 @@ FULL = "Gamma"
 _DRAWN = 20_000
 _SPREAD = 1000.0
 
-TILE = cases("Mutating tiles has the highest impact on EDP of the three axes", "named (figure 5.5)",
-             "the share of workloads and other axes with a higher EDP")
-LEAST = cases("Exploring order or parallelism is not as critical as exploring tiles", "named (takeaways)",
-              "the share of workloads and other axes with a smaller share of the gain (Shapley value in logarithms, "
-              "from a random mapping, others fixed)")
-ENOUGH = kept("A few random orders and parallelisms are often adequate for a competitive mapping", "named",
-              "the part of the gain of all axes that tiles have alone, others random (mean over workloads)")
-SPREAD = gain("Two mappings of one problem differ by up to three orders of magnitude", "1,000x", _SPREAD,
-              "the worst of the random legal mappings over the best known, on the workload where it is largest")
-CLAIMS = (TILE, LEAST, ENOUGH, SPREAD)
+TILE, LEAST, ENOUGH, SPREAD = CLAIMS = claims("mse-fig5.5", SPREAD=_SPREAD)
 
 
-@reproduction(
-    "mse-fig5.5", "One axis of mappings explored at a time, on Accel-B",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.5", CLAIMS, Setting("quick", 3, {"samples": 5_000, "workloads": 3}),
-    Setting("full", 10, {"samples": 5_000, "workloads": 3}))
+@reproduction("mse-fig5.5", Setting("quick", 3, {"samples": 5_000, "workloads": 3}),
+              Setting("full", 10, {"samples": 5_000, "workloads": 3}), claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
     names = tuple(SIZES)[:setting["workloads"]]

@@ -2,11 +2,11 @@
 
 from tilewright.jobs import Runner
 from tilewright.report import contest_plot
-from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.gamma_methods import baselines
 from tilewright.reproduce.mse_study import SIZES, Found, SearchSetup, contest_of, published, scores_table, searches
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import Findings, Setting, reproduction
+from tilewright.reproduce.study import Findings, Setting, claims, reproduction
 from tilewright.search.studies import CROSSOVER_ONLY
 
 MACHINE = "accel-b"
@@ -14,20 +14,11 @@ FULL, WITHOUT, ONLY, STANDARD = "Gamma", "without crossover", "crossover only", 
 OURS, OURS_WITHOUT, OURS_ONLY = "our Gamma", "ours without crossover", "ours, crossover only"
 TEN = 10.0
 
-ORDER = gain("Gamma performs an order of magnitude better than a standard genetic algorithm", "10x on all three", TEN,
-             "the least ratio of EDPs over the workloads")
-HUGE = cases("Disabling crossover hugely impacts performance", "named (figure 5.6)",
-             "the share of workloads with a higher EDP")
-INADEQUATE = cases("Crossover alone is not adequate either", "named", "the share of workloads with a higher EDP")
-BEST = cases("Crossover with all mutations gives the best mappings", "named",
-             "the share of workloads and variants with a higher EDP than Gamma's")
-CLAIMS = (ORDER, HUGE, INADEQUATE, BEST)
+ORDER, HUGE, INADEQUATE, BEST = CLAIMS = claims("mse-fig5.6", ORDER=TEN)
 
 
-@reproduction(
-    "mse-fig5.6", "What crossover is worth to Gamma, on Accel-B", "Kao, dissertation, Georgia Tech 2022, figure 5.6",
-    CLAIMS, Setting("quick", 5, {"samples": 5_000, "workloads": 3}),
-    Setting("full", 10, {"samples": 5_000, "workloads": 3}))
+@reproduction("mse-fig5.6", Setting("quick", 5, {"samples": 5_000, "workloads": 3}),
+              Setting("full", 10, {"samples": 5_000, "workloads": 3}), claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with and without crossover, with nothing else, and without domain operators."""
     names = tuple(SIZES)[:setting["workloads"]]

@@ -7,29 +7,21 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping, load_mapping
 from tilewright.report import orders_plot
-from tilewright.reproduce.claims import Judgement, cases, gain, judge, part_of
+from tilewright.reproduce.claims import Judgement, judge, part_of
 from tilewright.reproduce.mse_study import SearchSetup, bound, oracle_words, published, searches, space_of
 from tilewright.reproduce.searching import oracle_cell, said
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, claims, reproduction
 from tilewright.search.studies import OrderStudy, study_orders
 
 MACHINE, NAME = "accel-b", "Resnet Conv_4"
 VALUES, RATIO, ALL = 16, 14.4, 5_040
 GAMMA, OURS = "Gamma", "our Gamma"
 
-FEW = gain("All 5,040 loop orders, the same at every buffer, have only 16 different EDPs", "16", VALUES / ALL,
-           "the number of values over that of orders")
-APART = gain("The best and the worst order differ by 14.4 times", "14.4x", RATIO)
-OWN = cases("The order that Gamma found for DRAM is in the group of high performance", "named",
-            "where the found order lies between the worst (0) and the best (1), in logarithms of EDP")
-BUCKETS = gain("Many orders lead to similar performance", "16 values: 315 orders each on average", ALL / VALUES,
-               "the orders that share the commonest value")
-CLAIMS = (FEW, APART, OWN, BUCKETS)
+FEW, APART, OWN, BUCKETS = CLAIMS = claims("mse-fig5.7", FEW=VALUES / ALL, APART=RATIO, BUCKETS=ALL / VALUES)
 
 
-@reproduction("mse-fig5.7", "Every loop order of a mapping of Resnet Conv_4 on Accel-B",
-              "Kao, dissertation, Georgia Tech 2022, figure 5.7", CLAIMS, Setting("quick", 5, {"samples": 5_000}),
-              Setting("full", 20, {"samples": 5_000}))
+@reproduction("mse-fig5.7", Setting("quick", 5, {"samples": 5_000}), Setting("full", 20, {"samples": 5_000}),
+              claims=CLAIMS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search a mapping with every seed and try all orders of each."""
     space = space_of(NAME, MACHINE)

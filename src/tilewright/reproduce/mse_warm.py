@@ -16,37 +16,17 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, Tiling
-from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, kept, lower, part_of, same
+from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower, part_of
 from tilewright.reproduce.oracle import check
 from tilewright.reproduce.searching import bound_figures, by_seed, median_curve
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.search import LayerResult, Source, Start, WarmStart, beginnings, search_network
 from tilewright.workload import Operator, unique_operators, zoo
 
-REGULAR = same("On VGG16 it makes no difference whether a layer begins from the one before it or from the most "
-               "similar one", "layers 1 to 4 equal", 2.0, "the ratio of the geometric means")
-IRREGULAR = gain("On MnasNet beginning from the most similar layer is better", "2x", 2.0,
-                 "of geometric means over layers")
-PREVIOUS = gain("Beginning from the layer before is better than from a random mapping", "2.1x", 2.1,
-                "of geometric means over both networks")
-SIMILAR = gain("Beginning from the most similar layer is better than from a random mapping", "4.3x", 4.3,
-               "of geometric means over both networks")
-CLAIMS9 = (REGULAR, IRREGULAR, PREVIOUS, SIMILAR)
+REGULAR, IRREGULAR, PREVIOUS, SIMILAR = claims("mse-fig5.9")
 
 BAR = 5.0
-QUALITY = kept("Warm searches end as low as cold ones", "comparable EDP",
-               "the part of the cold search's gain over its first generation that the warm one has too, on the network "
-               "where it is least")
-SOONER = gain("They converge sooner (generations to 99.5 % of the improvement)", "3.3x to 7.3x", 3.3,
-              "the median over layers, on the network where it is least")
-LEAST = cases("MnasNet, whose shapes are irregular, gains least", "3.3x",
-              "the share of other networks with a larger median over layers, by samples")
-LATER = cases("On VGG16 a later layer begins better and converges sooner", "figure 5.10",
-              "whether the last convolution's warm search begins below the cold one's first generation, and gets to "
-              "99.5 % in fewer samples (half for one of both)")
-OURS = gain("Beyond the paper: by samples, at least 5 times sooner (median over layers)", "our bar: 5x", BAR,
-            "on the network where it is least")
-CLAIMS11 = (QUALITY, SOONER, LEAST, LATER, OURS)
+QUALITY, SOONER, LEAST, LATER, OURS = CLAIMS11 = claims("mse-fig5.11", OURS=BAR)
 
 NETWORKS = {"vgg16": "VGG16", "resnet50": "ResNet-50", "mobilenet-v2": "MobileNet-V2", "mnasnet": "MnasNet"}
 MACHINE = "accel-b"
@@ -233,11 +213,8 @@ def geometric(values: Sequence[float]) -> float:
 _SHOWN = ("vgg16", "mnasnet")
 
 
-@reproduction(
-    "mse-fig5.9", "How good a mapping is that a search begins from: random, of the layer before, of the most similar",
-    "Kao, dissertation, Georgia Tech 2022, section 5.3.1, figure 5.9", CLAIMS9,
-    Setting("quick", 3, {"samples": 5_000, "networks": _SHOWN}),
-    Setting("full", 10, {"samples": 10_000, "networks": _SHOWN}), cells="mse-fig5.11")
+@reproduction("mse-fig5.9", Setting("quick", 3, {"samples": 5_000, "networks": _SHOWN}),
+              Setting("full", 10, {"samples": 10_000, "networks": _SHOWN}), cells="mse-fig5.11")
 def run9(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 5.9."""
     found = {network: [layer for layer in layers if layer.warm]
@@ -305,10 +282,8 @@ def _starts_plot(network: str, layers: Layers) -> Plot:
         "yaxis": {"type": "log", "title": {"text": "EDP / final EDP"}}})
 
 
-@reproduction("mse-fig5.11", "Warm start by similarity: as good, and how much sooner, on four networks",
-              "Kao, dissertation, Georgia Tech 2022, section 5.3.1, figures 5.10 and 5.11", CLAIMS11,
-              Setting("quick", 3, {"samples": 5_000, "networks": tuple(NETWORKS)}),
-              Setting("full", 10, {"samples": 10_000, "networks": tuple(NETWORKS)}))
+@reproduction("mse-fig5.11", Setting("quick", 3, {"samples": 5_000, "networks": tuple(NETWORKS)}),
+              Setting("full", 10, {"samples": 10_000, "networks": tuple(NETWORKS)}), claims=CLAIMS11)
 def run11(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figures 5.10 and 5.11."""
     every = measure(runner, setting, setting["networks"])

@@ -5,27 +5,19 @@ from math import inf, isfinite
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, cases, exact, gain, judge, lower
+from tilewright.reproduce.claims import Claim, Judgement, judge, lower
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import Findings, Setting, Table, Value, published_groups, reproduction
+from tilewright.reproduce.study import Findings, Setting, Table, Value, claims, published_groups, reproduction
 
-SOURCE = ("Kao, dissertation, Georgia Tech 2022, table {} (Kao et al., Demystifying map space exploration, IISWC "
-          "2022)")
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 Published = Mapping[str, Sequence[Sequence[float]]]
 """By layer, density tested (rows), and what was searched for (columns), in cycles x uJ."""
 CONVOLUTIONS, PRODUCTS = ({layer: tuple(rows.values()) for layer, rows in published_groups(name).items()}
                           for name in ("mse-table5.2", "mse-table5.3"))
 
-OWN = cases("The mapping optimised for a density is the best at that density", "12 of 12 rows",
-            "the share of rows and other mappings whose EDP is not lower there")
-CARRIED = gain("A mapping optimised for dense weights does not carry over to a density of 0.01",
-               "3,125, 5,556 and 5,323 times the EDP of the mapping optimised for it",
-               geometric_mean(rows[3][0] / rows[3][3] for rows in CONVOLUTIONS.values()),
-               "the geometric mean over layers")
-BELOW2 = exact("EDP at a density of 0.01", "1.6E+04, 5.4E+03, 6.2E+05",
-               "those that are not below what no mapping can beat on this machine, whatever it skips")
+OWN, CARRIED, BELOW2 = claims("mse-table5.2",
+                              CARRIED=geometric_mean(rows[3][0] / rows[3][3] for rows in CONVOLUTIONS.values()))
 
 Found = dict[tuple[str, float, str], Sought]
 """By layer, the density searched, and style."""
@@ -45,10 +37,9 @@ def _below(claim: Claim, published: Mapping[str, float], told: str, because: str
         impossible=bool(under))
 
 
-@reproduction(
-    "mse-table5.2", "Mappings optimised at one density of the weights, tested at others", SOURCE.format(5.2),
-    (OWN, CARRIED, BELOW2), Setting("quick", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 5_000}),
-    Setting("full", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 200_000}))
+@reproduction("mse-table5.2", Setting("quick", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 5_000}),
+              Setting("full", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 200_000}),
+              claims=(OWN, CARRIED, BELOW2))
 def run2(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density, then test every mapping at every density."""
     layers = setting["layers"]
@@ -105,20 +96,14 @@ def _tested_falls(found: Found, layers: tuple[str, ...]) -> str:
 
 
 STYLES = ("inner-product", "outer-product")
-INNER = gain("Inner products are better at densities of 0.5 and above", "1.17 to 1.32 times; FC at 0.5 equal",
-             geometric_mean(rows[place][1] / rows[place][0] for rows in PRODUCTS.values() for place in (0, 1)),
-             "outer over inner, the geometric mean over layers and both densities")
-OUTER = gain("Outer products have an edge at low densities", "KQV and FC at 0.1 and 0.01, Attn at 0.01",
-             geometric_mean(rows[3][1] / rows[3][0] for rows in PRODUCTS.values()),
-             "outer over inner at 0.01, the geometric mean over layers")
-BELOW3 = exact("EDP at a density of 0.01", "1.6E+05 to 1.1E+08",
-               "layers without one below what no mapping can beat on this machine, whatever it skips")
+INNER, OUTER, BELOW3 = claims(
+    "mse-table5.3",
+    INNER=geometric_mean(rows[place][1] / rows[place][0] for rows in PRODUCTS.values() for place in (0, 1)),
+    OUTER=geometric_mean(rows[3][1] / rows[3][0] for rows in PRODUCTS.values()))
 
 
-@reproduction(
-    "mse-table5.3", "Inner and outer products on sparse-dense products of BERT-large", SOURCE.format(5.3),
-    (INNER, OUTER, BELOW3), Setting("quick", 3, {"layers": ("kqv", "attn", "fc"), "samples": 5_000}),
-    Setting("full", 3, {"layers": ("kqv", "attn", "fc"), "samples": 200_000}))
+@reproduction("mse-table5.3", Setting("quick", 3, {"layers": ("kqv", "attn", "fc"), "samples": 5_000}),
+              Setting("full", 3, {"layers": ("kqv", "attn", "fc"), "samples": 200_000}), claims=(INNER, OUTER, BELOW3))
 def run3(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density in both styles."""
     layers = setting["layers"]

@@ -6,12 +6,12 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, cases, gain, judge
+from tilewright.reproduce.claims import Claim, cases, judge
 from tilewright.reproduce.ruby_contest import BESIDE, RANDOM, Entry, Match, change, network_total, oracle_word
 from tilewright.reproduce.ruby_layers import kernels
 from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import Layer, by_seed, network_layers, play
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 
 STRATEGIES = ("perfect", "padding", "ruby-s")
 NAMES = {"perfect": "PFM", "padding": "PFM + padding", "ruby-s": "Ruby-S"}
@@ -22,18 +22,9 @@ _FRONT = "the share of the common front's points that are Ruby-S's or equal one 
 FRONTS = {"a": cases("(a) Ruby-S forms the Pareto front of area and EDP over ResNet-50", "all points of the front",
                      _FRONT, none=1 / 3),
           "b": cases("(b) and over a selection of DeepBench", "all points of the front", _FRONT, none=1 / 3)}
-CONSISTENT = cases("Ruby-S consistently improves upon the alternatives", "on every array",
-                   "the share of arrays and workloads where its EDP is at most that of both others", none=1 / 3)
+CONSISTENT, = claims("ruby-fig13")
 CLAIMS13 = (*FRONTS.values(), CONSISTENT)
-MEAN_A = gain("(a) ResNet-50: the average improvement over all arrays is 24 % (20 % in the abstract)", "-24 %", 0.76,
-              "the mean ratio")
-BEST_A = gain("(a) Some arrays see 60 %", "up to -60 % (55 % in the abstract)", 0.4, "the best array's ratio")
-FRONT_A = gain("(a) Arrays on the Pareto front see 50 % to 55 % (30 % on average in the abstract)", "-50 % to -55 %",
-               0.475, "the mean ratio of arrays on Ruby-S's own front")
-BEST_B = gain("(b) DeepBench: up to 55 %", "up to -55 %", 0.45, "the best array's ratio")
-FRONT_B = gain("(b) Arrays on the Pareto front gain 20 % on average", "-20 %", 0.8,
-               "the mean ratio of arrays on Ruby-S's own front")
-CLAIMS14 = (MEAN_A, BEST_A, FRONT_A, BEST_B, FRONT_B)
+MEAN_A, BEST_A, FRONT_A, BEST_B, FRONT_B = claims("ruby-fig14")
 
 
 @dataclass(frozen=True)
@@ -151,8 +142,7 @@ _QUICK = Setting("quick", 3, {"mappers": (RANDOM,), "samples": 2_000, "every": 1
 _FULL = Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 5_000, "every": 1, "arrays": ARRAYS})
 
 
-@reproduction("ruby-fig13", "Arrays from 2x7 to 16x16: fronts of area and EDP under PFM, padding and Ruby-S",
-              "Horeni et al., Ruby, ISPASS 2022, figure 13", CLAIMS13, _QUICK, _FULL)
+@reproduction("ruby-fig13", _QUICK, _FULL, claims=CLAIMS13)
 def run13(setting: Setting, runner: Runner) -> Findings:
     """Compare the fronts of area and EDP."""
     return _compared(setting, runner, (
@@ -184,8 +174,7 @@ def _on_front(points: list[Point]) -> float:
     return fmean(ratios[point.array] for point in front([one for one in points if one.strategy == "ruby-s"]))
 
 
-@reproduction("ruby-fig14", "Arrays from 2x7 to 16x16: EDP of padding and Ruby-S over that of PFM",
-              "Horeni et al., Ruby, ISPASS 2022, figure 14", CLAIMS14, _QUICK, _FULL, cells="ruby-fig13")
+@reproduction("ruby-fig14", _QUICK, _FULL, cells="ruby-fig13")
 def run14(setting: Setting, runner: Runner) -> Findings:
     """Compare EDP array by array."""
     return _compared(setting, runner, (

@@ -2,11 +2,11 @@
 
 from tilewright.hardware import load_accelerator
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import exact, judge
+from tilewright.reproduce.claims import judge
 from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import vector
 from tilewright.reproduce.searching import bound_figures, play, said, searched
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, claims, reproduction
 
 SIZE, ELEMENTS = 100, 6
 MACHINE = load_accelerator(f"""\
@@ -28,19 +28,13 @@ levels:
 compute: {{name: MAC, type: int, width_bits: 8}}
 """)
 
-FIG4 = exact("Perfect factors of 100 use five of six elements for 20 iterations", "1, 20, 5",
-             "the fewest steps of all mappings, and the elements at work: both")
-FIG5 = exact("With remainders in space all six work for 16 iterations and four in the last, which saves 3",
-             "17 iterations", "the fewest steps of all mappings, the elements in the last one, and what is saved: all "
-             "three")
+FIG4, FIG5 = claims("ruby-fig4")
 
 
 _SETTING = {"samples": 1_000_000}
 
 
-@reproduction("ruby-fig4", "A hundred elements on six processing elements: perfect factors, and remainders in space",
-              "Horeni et al., Ruby, ISPASS 2022, figures 4 and 5", (FIG4, FIG5), Setting("quick", 1, _SETTING),
-              Setting("full", 1, _SETTING))
+@reproduction("ruby-fig4", Setting("quick", 1, _SETTING), Setting("full", 1, _SETTING))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search both spaces to their ends for the least latency."""
     found = play(runner, ("perfect", "ruby-s"), lambda strategy: searched(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, apart, cases, judge, lower, same
+from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower
 from tilewright.reproduce.ruby_contest import RANDOM, change, space_of
 from tilewright.reproduce.ruby_machines import toy
 from tilewright.reproduce.searching import Tried, best_so_far, bound_figures, median_curve, play, said, searched
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.workload import Operator, convolution, matmul
 
 STRATEGIES = ("perfect", "ruby-s", "ruby-t", "ruby")
@@ -43,26 +43,14 @@ def panels() -> tuple[_Panel, ...]:
             _Panel("d", "conv 3x3x64 on 28x28, 15 elements, C and M", layer, 15, "channels"))
 
 
-SAME_A = same("(a) Where 5 elements divide 100, Ruby-S ends where perfect tiling does", "the same", 0.86,
-              "the ratio of the best EDPs")
-LATE_A = cases("(a) Ruby and Ruby-T have more to offer, but cannot all be evaluated", "cross late, if at all",
-               "the share of the two that are above perfect tiling at a tenth of the samples")
-BELOW_B = cases("(b) On 16 elements all of Ruby's spaces beat perfect tiling", "all below", "the share of the three")
-TEMPORAL_B = cases("(b) Ruby and Ruby-T beat Ruby-S there, as temporal reuse weighs more", "both below Ruby-S",
-                   "the share of the two")
-ALIGNED_C = cases("(c) Where 8 elements divide the channels, perfect tiling is best, Ruby-S close, the others are not",
-                  "PFM, Ruby-S, then Ruby-T and Ruby", "the share of neighbours in that order (of four pairs)")
-LOWEST_D = cases("(d) On 15 elements Ruby-S beats all other spaces", "Ruby-S lowest", "the share of the three others")
-CLAIMS = (SAME_A, LATE_A, BELOW_B, TEMPORAL_B, ALIGNED_C, LOWEST_D)
+SAME_A, LATE_A, BELOW_B, TEMPORAL_B, ALIGNED_C, LOWEST_D = claims("ruby-fig7")
 
 
 Found = dict[tuple[str, str], Tried[tuple[_Panel, str]]]
 """By name of the panel and strategy."""
 
 
-@reproduction("ruby-fig7", "Best EDP over the first 10,000 samples of four spaces on toy arrays",
-              "Horeni et al., Ruby, ISPASS 2022, figure 7", CLAIMS,
-              Setting("quick", 3, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}),
+@reproduction("ruby-fig7", Setting("quick", 3, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}),
               Setting("full", 100, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Sample every space of every panel with every seed."""

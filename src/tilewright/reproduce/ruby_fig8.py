@@ -4,25 +4,17 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.mapping import padded
-from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, same
+from tilewright.reproduce.claims import Judgement, apart, judge
 from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import toy, vector
 from tilewright.reproduce.searching import SeededSearch, bound_figures, confirmed, play, searched
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 
 ELEMENTS = 16
 STRATEGIES = ("perfect", "padding", "ruby-s")
 _ENOUGH = 1_000_000
 
-PRIME = gain("At D = 127, a prime, perfect tiling cannot use more than one element, which costs it dearly",
-             "one of 16", 127 / 8, "the steps it takes over Ruby-S's")
-NOTHING = same("At D = 127 padding to 128 costs next to nothing", "1 ineffectual computation", 1.2,
-               "EDP over Ruby-S's")
-PADDING = gain("At D = 113 padding costs 20 % of EDP, as 12 % of the work is on zeros", "+20 %", 1.2,
-               "EDP over Ruby-S's")
-ALWAYS = exact("Ruby-S is the best of the three at every size", "never above 1",
-               "the share of sizes where neither of the others is below it")
-CLAIMS = (PRIME, NOTHING, PADDING, ALWAYS)
+PRIME, NOTHING, PADDING, ALWAYS = claims("ruby-fig8")
 
 
 def sizes_of(setting: Setting) -> list[int]:
@@ -30,9 +22,7 @@ def sizes_of(setting: Setting) -> list[int]:
     return sorted({*range(setting["step"], setting["last"] + 1, setting["step"]), 100, 113, 127, 128})
 
 
-@reproduction("ruby-fig8", "One dimension on 16 elements: perfect tiling, padding and Ruby-S",
-              "Horeni et al., Ruby, ISPASS 2022, figure 8", CLAIMS, Setting("quick", 1, {"step": 8, "last": 256}),
-              Setting("full", 1, {"step": 1, "last": 512}))
+@reproduction("ruby-fig8", Setting("quick", 1, {"step": 8, "last": 256}), Setting("full", 1, {"step": 1, "last": 512}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search every space to its end at every size."""
     machine, sizes = toy(ELEMENTS), sizes_of(setting)

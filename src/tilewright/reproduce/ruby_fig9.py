@@ -4,19 +4,14 @@
 from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
-from tilewright.reproduce.claims import Judgement, gain, judge
+from tilewright.reproduce.claims import Judgement, judge
 from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import Layer, SeededSearch, bound_figures, by_seed, costs, mapping_counted, play
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.workload import Operator, convolution
 
-PERFECT = gain("The best perfect factorisation uses 71 % of the elements", "71 %", 0.71, "the share in use")
-BYHAND = gain("The mapping by hand uses more of them, 85 %", "85 %", 0.85 / 0.71, "its use over perfect tiling's")
-RUBY = gain("Ruby-S uses 85 %, as the mapping by hand", "85 %", 0.85 / 0.71, "its use over perfect tiling's")
-EDP = gain("Ruby-S has less EDP than the mapping by hand", "-16 %", 0.84)
-ENERGY = gain("Ruby-S needs less energy than the mapping by hand", "-10 %", 0.9)
-CLAIMS = (PERFECT, BYHAND, RUBY, EDP, ENERGY)
+PERFECT, BYHAND, RUBY, EDP, ENERGY = claims("ruby-fig9")
 HAND = "by hand"
 
 
@@ -40,9 +35,7 @@ def strip_mined() -> Mapping:
     ))
 
 
-@reproduction("ruby-fig9", "AlexNet layer 2 on an Eyeriss-like machine: by hand, perfect tiling, Ruby-S",
-              "Horeni et al., Ruby, ISPASS 2022, figure 9", CLAIMS,
-              Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 20_000}),
+@reproduction("ruby-fig9", Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 20_000}),
               Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 100_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Cost the mapping by hand, search both spaces with every mapper, and compare; judge by the first mapper."""

@@ -11,43 +11,25 @@ from typing import Any
 
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, lower, same
+from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower
 from tilewright.reproduce.ruby_contest import BESIDE, PARTS, RANDOM, Entry, Match, change, network_total, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like
 from tilewright.reproduce.searching import Layer, by_seed, network_layers, play, said
-from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 
 Rows = list[tuple[Entry, Entry]]
 """Perfect tiling and Ruby-S, layer by layer."""
 _NAMED = 5
 
-NEVER_WORSE = cases(
-    "Ruby-S contains the perfect factorisations, so it need not lose", "all layers at or below 1, but for layer 1 on "
-    "Simba", "the share of layers where Ruby-S is not above perfect tiling")
-EDP10 = gain("Ruby-S lowers the EDP of all of ResNet-50", "-14 %", 0.86)
-CYCLES10 = gain("It does so by fewer cycles", "-17 %", 0.83)
-ENERGY10 = same("for slightly more energy", "+2 %", 0.83, "energy, which stands beside 17 % fewer cycles")
-BEST10 = gain("Layers gain up to 50 % of EDP", "up to -50 %", 0.5, "the best layer's ratio")
-MEAN10 = gain("and 20 % on average", "average -20 %", 0.8, "the geometric mean over layers")
-FLAT10 = cases("Pointwise and dense layers gain most", "named as the reason",
-               "the share of pairs with another layer in which such a layer's ratio is lower")
-CLAIMS10 = (EDP10, CYCLES10, ENERGY10, BEST10, MEAN10, FLAT10, NEVER_WORSE)
-EDP15 = gain("On 15 elements of four 4-wide units, Ruby-S lowers the EDP of ResNet-50", "-10 %", 0.9)
-BEST15 = gain("Several layers gain up to 25 %", "up to -25 %", 0.75, "the best layer's ratio")
-EDP9 = gain("On 9 elements of three 3-wide units it gains far more", "-45 %", 0.55)
+EDP10, CYCLES10, ENERGY10, BEST10, MEAN10, FLAT10, NEVER_WORSE = claims("ruby-fig10")
+EDP15, BEST15, EDP9 = claims("ruby-fig12")
 CLAIMS12 = (EDP15, BEST15, EDP9, NEVER_WORSE)
 
 SUITE = ("deepbench-conv-server", "deepbench-gemm-server")
 IMAGENET = (224, 112, 56, 28, 14, 7)
 """Sides of feature maps of networks for Imagenet."""
 
-MEAN11 = gain("Ruby-S lowers the EDP of the suite by 10 % on average", "-10 %", 0.9, "the geometric mean over kernels")
-BEST11 = gain("Kernels gain up to 45 % (33 % in the text)", "up to -45 %", 0.55, "the best kernel's ratio")
-VISION = same("On vision layers of Imagenet's sizes Ruby-S almost always matches perfect tiling", "about 1", 0.9,
-              "the mean ratio of convolutions with such feature maps and filters larger than 1 x 1")
-OTHERS = cases("Kernels of other sizes gain more", "speech, faces, speakers",
-               "the share of pairs of such a kernel and a vision layer in which its ratio is lower")
-LATENCY = gain("Searched for latency, Ruby-S lowers it by 14 %", "-14 %", 0.86, "the geometric mean over kernels")
+MEAN11, BEST11, VISION, OTHERS, LATENCY = claims("ruby-fig11")
 CLAIMS11 = (MEAN11, BEST11, VISION, OTHERS, LATENCY, NEVER_WORSE)
 
 
@@ -152,8 +134,7 @@ _QUICK = Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 5_000, "e
 _FULL = Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 20_000, "every": 1})
 
 
-@reproduction("ruby-fig10", "ResNet-50 on an Eyeriss-like machine: perfect tiling against Ruby-S",
-              "Horeni et al., Ruby, ISPASS 2022, figure 10", CLAIMS10, _QUICK, _FULL)
+@reproduction("ruby-fig10", _QUICK, _FULL)
 def run10(setting: Setting, runner: Runner) -> Findings:
     """Search ResNet-50 on the Eyeriss-like baseline with every mapper of the setting; judge by the first."""
     machine = eyeriss_like()
@@ -187,8 +168,7 @@ def _flat(rows: Rows) -> Judgement:
                  f"pointwise and dense {plain}, others {other}")
 
 
-@reproduction("ruby-fig12", "ResNet-50 on Simba-like machines: perfect tiling against Ruby-S",
-              "Horeni et al., Ruby, ISPASS 2022, figure 12", CLAIMS12, _QUICK, _FULL)
+@reproduction("ruby-fig12", _QUICK, _FULL, claims=CLAIMS12)
 def run12(setting: Setting, runner: Runner) -> Findings:
     """Search ResNet-50 on two Simba-like machines; judge by the mapper named first."""
     found = {machine: _measured(setting, runner, machine, "channels")
@@ -217,10 +197,8 @@ def imagenet(layer: Layer) -> bool:
     return sizes.get("P") in IMAGENET and sizes.get("Q") in IMAGENET and max(sizes["R"], sizes["S"]) > 1
 
 
-@reproduction("ruby-fig11", "DeepBench on an Eyeriss-like machine: perfect tiling against Ruby-S",
-              "Horeni et al., Ruby, ISPASS 2022, figure 11 and section IV.D", CLAIMS11,
-              Setting("quick", 3, {"mappers": (RANDOM,), "samples": 5_000, "every": 20}),
-              Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 10_000, "every": 1}))
+@reproduction("ruby-fig11", Setting("quick", 3, {"mappers": (RANDOM,), "samples": 5_000, "every": 20}),
+              Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 10_000, "every": 1}), claims=CLAIMS11)
 def run11(setting: Setting, runner: Runner) -> Findings:
     """Search every kernel for EDP with every mapper, and for latency with the first; judge by the first."""
     machine, given = eyeriss_like(), setting["samples"]

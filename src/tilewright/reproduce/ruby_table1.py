@@ -10,9 +10,9 @@ import numpy as np
 
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, Tiling
-from tilewright.reproduce.claims import Judgement, exact, gain, judge
+from tilewright.reproduce.claims import Judgement, judge
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
 SIZES = (3, 64, 100, 1000, 4096)
 LANES = 9
@@ -127,14 +127,7 @@ def _count(size: int, kind: Kind) -> dict[str, Any]:
     }
 
 
-PERFECT = exact("There are 3, 22, 24, 52 and 43 perfect factorisations on nine lanes", "3 22 24 52 43",
-                "those of equation 1 with tiles that fit the scratchpad of 1 KiB (section III-A keeps only valid ones)")
-REMAINDERS = exact("Ruby-S, Ruby-T and Ruby have the sizes of table I by equation 5", "7 50 61 117 83; 7 157 247 2392 "
-                   "10040; 11 414 690 5713 30612", "those of equation 5 under the best of four ways of counting each "
-                   "row: on nine lanes or any, all or those that fit, as mappings or as tuples (P, R)")
-GROWTH = gain("Ruby-S grows moderately, Ruby and Ruby-T dramatically", "at 4096: 1.9 times PFM, against 712 and 233 "
-              "times", (712 * 233) ** 0.5 / 1.9, "Ruby's and Ruby-T's growth (geometric mean) over Ruby-S's")
-CLAIMS = (PERFECT, REMAINDERS, GROWTH)
+PERFECT, REMAINDERS, GROWTH = CLAIMS = claims("ruby-table1", GROWTH=(712 * 233) ** 0.5 / 1.9)
 
 _ROWS = (
     ("published", "published"),
@@ -148,8 +141,8 @@ _ROWS = (
 )
 
 
-@reproduction("ruby-table1", "Sizes of the one-dimensional map spaces", "Horeni et al., Ruby, ISPASS 2022, table I",
-              CLAIMS, Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}), version=2)
+@reproduction("ruby-table1", Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}), claims=CLAIMS,
+              version=2)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Count every space at every size, in every convention."""
     sizes = tuple(setting["sizes"])

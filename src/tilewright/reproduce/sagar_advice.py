@@ -27,11 +27,10 @@ from tilewright.recommendation import (
     train_recommender,
     training_options,
 )
-from tilewright.reproduce.claims import Claim, cases, exact, judge, kept, listed, right
-from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
+from tilewright.reproduce.claims import Claim, judge, listed, right
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, claims, reproduction
 from tilewright.reproduce.study import Value as Entry
 
-SOURCE = "Samajdar, Pellauer and Krishna (arXiv 2101.04799), "
 FIXED, FIXED_SHARE = 0.108, 0.945
 """Always 32x32 of 4x4, os: as few cycles as the best, and their geometric mean, on 200,000 uniform products."""
 TESTED, UNSEEN = 20_000, 200_000
@@ -137,16 +136,17 @@ def _alone(product: Sequence[int], one: ArrayConfiguration) -> int:
 RIGHT = Claim("AdaptNet tells the best of 858 configurations", "95 %", "the share of products for which it is told, "
               "against the one class that is best for all", 0.95, FIXED)
 TREES = Claim("XGBoost tells it too, less often", "87 %", "as above", 0.87, FIXED)
-AHEAD = cases("AdaptNet is ahead of all other classifiers", "SVC, XGBoost and four MLPs",
-              "the share of them that it is ahead of")
+AHEAD, = claims("sagar-fig7e")
 
 
-@reproduction("sagar-fig7e", "Which learner tells the best configuration", SOURCE + "figure 7e and section III-B",
-              (RIGHT, TREES, AHEAD), Setting("quick", 1, {
-                  "samples": 20_000, "epochs": 2, "other_samples": 20_000, "other_epochs": 2, "learners": (
-                  "fixed", "neighbours", "memory", "xgboost", "mlp-a", "adaptnet", "terms")}),
-              Setting("full", 3, {"samples": 14_000_000, "epochs": 2, "other_samples": 2_000_000, "other_epochs": 20,
-                                  "learners": ("fixed", *BASELINES, *NETWORKS)}), cells="sagar-fig8")
+@reproduction("sagar-fig7e",
+              Setting("quick", 1, {
+                  "samples": 20_000, "epochs": 2, "other_samples": 20_000, "other_epochs": 2,
+                  "learners": ("fixed", "neighbours", "memory", "xgboost", "mlp-a", "adaptnet", "terms")}),
+              Setting("full", 3, {
+                  "samples": 14_000_000, "epochs": 2, "other_samples": 2_000_000, "other_epochs": 20,
+                  "learners": ("fixed", *BASELINES, *NETWORKS)}),
+              claims=(RIGHT, TREES, AHEAD), cells="sagar-fig8")
 def figure7(setting: Setting, runner: Runner) -> Findings:
     """Train and fit all learners on the same products."""
     found = _runs(setting, runner, [(SAGAR.macs, learner) for learner in setting["learners"]])
@@ -162,15 +162,12 @@ def figure7(setting: Setting, runner: Runner) -> Findings:
 
 EVERY = Claim("AdaptNets of other arrays tell the best configuration too", "> 90 %",
               "the least share over the arrays", 0.9, FIXED)
-LARGER = cases("So they do for every size of the array", "all bars above 90 %", "the share of them", 1.0, 0.0)
-NEAR = kept("What AdaptNet tells takes hardly longer than the best", "99.93 % in geometric mean",
-            "the part of the gap between the fixed class and the best that it closes",
-            (0.9993 - FIXED_SHARE) / (1 - FIXED_SHARE))
+LARGER, NEAR = claims("sagar-fig8", NEAR=(0.9993 - FIXED_SHARE) / (1 - FIXED_SHARE))
 
 
-@reproduction("sagar-fig8", "AdaptNets of several arrays", SOURCE + "figures 8b and 9c", (EVERY, LARGER, NEAR),
-              Setting("quick", 1, {"samples": 20_000, "epochs": 2, "arrays": (2**12, 2**14)}),
-              Setting("full", 3, {"samples": 14_000_000, "epochs": 2, "arrays": (2**12, 2**13, 2**14)}), version=2)
+@reproduction("sagar-fig8", Setting("quick", 1, {"samples": 20_000, "epochs": 2, "arrays": (2**12, 2**14)}),
+              Setting("full", 3, {"samples": 14_000_000, "epochs": 2, "arrays": (2**12, 2**13, 2**14)}),
+              claims=(EVERY, LARGER, NEAR), version=2)
 def figure8(setting: Setting, runner: Runner) -> Findings:
     """Train AdaptNet, and ours, for each array."""
     found = _runs(setting, runner, [(macs, learner) for macs in setting["arrays"]
@@ -185,17 +182,12 @@ def figure8(setting: Setting, runner: Runner) -> Findings:
         listed(NEAR, closed)), notes=_notes(largest, setting["samples"]))
 
 
-CORE = exact("AdaptNetX with 512 multipliers runs AdaptNet in 576 cycles", "576",
-             "cycles of the largest network of three tables that 512 KB hold at a byte a weight")
-CELLS = exact("1,024 multipliers of systolic cells take 1,134 cycles", "1,134",
-              "the same network, each layer on its best configuration")
-MOST = exact("512 multipliers are best", "512", "the fewest multipliers, in powers of two, with the fewest cycles")
+CORE, CELLS, MOST = claims("sagar-fig9")
 FITTING, PASSES = (3 * 13, 128, 858), (3 * 86, 128, 858)
 """Inputs of the dense layers: three embeddings that 512 KB hold, and the narrowest that 256 multipliers do not."""
 
 
-@reproduction("sagar-fig9", "How long AdaptNet takes in hardware", SOURCE + "figure 9a", (CORE, CELLS, MOST),
-              Setting("quick", 1, {"multipliers": (128, 256, 512, 1024, 2048)}),
+@reproduction("sagar-fig9", Setting("quick", 1, {"multipliers": (128, 256, 512, 1024, 2048)}),
               Setting("full", 1, {"multipliers": tuple(1 << power for power in range(5, 13))}))
 def figure9(setting: Setting, runner: Runner) -> Findings:
     """Count dense layers on two units of multipliers, and on cells."""
@@ -225,13 +217,10 @@ OPERANDS = {"inputs": "mk", "weights": "nk", "outputs": "mn"}
 PRINTED = {"os": ("high", "high", "low", "inputs", "weights"), "ws": ("high", "low", "high", "inputs", "outputs"),
            "is": ("low", "high", "high", "weights", "outputs")}
 """Table II: bandwidth of inputs, weights and outputs; what horizontal and vertical bypass links carry."""
-BANDWIDTH = exact("How much of each operand a dataflow moves", "high or low, nine entries",
-                  "words a cycle above half a side of the array, or not")
-LINKS = exact("What bypass links carry", "six entries", "the operand of an edge's axis and of what streams")
+BANDWIDTH, LINKS = claims("sagar-table2")
 
 
-@reproduction("sagar-table2", "Operands and links of dataflows", SOURCE + "table II", (BANDWIDTH, LINKS),
-              Setting("quick", 1, {"size": 4096}), Setting("full", 1, {"size": 8192}))
+@reproduction("sagar-table2", Setting("quick", 1, {"size": 4096}), Setting("full", 1, {"size": 8192}))
 def table2(setting: Setting, runner: Runner) -> Findings:
     """Count a large product on the plane as one array."""
     size, side = setting["size"], SAGAR.plane[0]

@@ -29,12 +29,11 @@ from tilewright.cost import (
 )
 from tilewright.hardware import Accelerator, preset
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, cases, exact, gain, judge, lower, right
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
+from tilewright.reproduce.claims import Claim, exact, judge, lower, right
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.search import search
 from tilewright.workload import Operator, zoo
 
-SOURCE = "Samajdar et al., Learning Flexible GEMM Accelerator Configuration and Mapping-space using ML, "
 SIDES = (128, 64, 32, 16, 8, 4)
 SWITCHES = {
     "stall-free": STALL_FREE, "bypass": PartitionEffects(bypass=True),
@@ -61,9 +60,7 @@ def _bars(name: str, title: str, values: Mapping[str, float], unit: str) -> Plot
                 {"yaxis": {"title": {"text": unit}}})
 
 
-WINNER = exact("Of 128x128 to 4x4, sub-arrays of 32x32 are fastest", "32x32", "whether no other takes fewer cycles")
-TWICE = gain("32x32 is about twice as fast as one array", "about 2x", 2.0)
-READS = gain("32x32 reads about four times as much as one array", "about 4x", 4.0)
+WINNER, TWICE, READS = claims("sagar-fig3")
 
 
 def _figure3() -> dict[str, Any]:
@@ -76,8 +73,7 @@ def _figure3() -> dict[str, Any]:
     return found
 
 
-@reproduction("sagar-fig3", "256x64 by 64x256 on one array and on many: cycles and reads", SOURCE + "figure 3",
-              (WINNER, TWICE, READS), Setting("quick", 1), Setting("full", 1))
+@reproduction("sagar-fig3", Setting("quick", 1), Setting("full", 1))
 def figure3(setting: Setting, runner: Runner) -> Findings:
     """Count one product on six layouts."""
     found = _one(runner, {"figure": 3}, _figure3)
@@ -98,10 +94,8 @@ def figure3(setting: Setting, runner: Runner) -> Findings:
             _bars("cycles", "Cycles", dict(zip([row[0] for row in rows], cycles, strict=True)), "cycles"),))
 
 
-CLASSES = exact("Arrays of 2^14 units have 858 configurations", "858", "our count by sides, layouts and dataflows")
 LAYER = ArrayConfiguration(16, 4, 8, 32, "ws")
-LAYER19 = exact("Layer 19 of Faster R-CNN is fastest on 8x32 sub-arrays of 16x4, weights resting", "8x32 of 16x4 ws",
-                "whether no other takes fewer cycles")
+CLASSES, LAYER19 = claims("sagar-fig7")
 NEAR = Claim("That configuration is near the best", "1x", "its cycles over the fewest; twice as many is nothing in it",
              1.0, 2.0, "gain")
 
@@ -128,8 +122,7 @@ def _figure7() -> dict[str, Any]:
     return found
 
 
-@reproduction("sagar-fig7", "The space of configurations, and layer 19 of Faster R-CNN on all of them",
-              SOURCE + "figure 7a to c", (CLASSES, LAYER19, NEAR), Setting("quick", 1), Setting("full", 1))
+@reproduction("sagar-fig7", Setting("quick", 1), Setting("full", 1), claims=(CLASSES, LAYER19, NEAR))
 def figure7(setting: Setting, runner: Runner) -> Findings:
     """Count configurations, and one layer on all of them."""
     found = _one(runner, {"figure": 7}, _figure7)
@@ -153,8 +146,7 @@ SYNTHETIC = [*((size,) * 3 for size in (128, 256, 512, 1024, 2048)),
              *((64, size, 64) for size in (128, 256, 512, 1024, 2048)),
              *((64, 64, size) for size in (128, 256, 512, 1024, 2048))]
 """G1 to G20 of table IV: m, n, k."""
-FAVOUR = Claim("40 % of G1 to G20 are fastest on sub-arrays of 8x8 or 32x32", "about 40 %",
-               "the share of them, without waiting", 0.4, 0.0)
+FAVOUR, = claims("sagar-fig12")
 
 
 def _figure12() -> dict[str, Any]:
@@ -168,9 +160,7 @@ def won(cycles: list[list[float]]) -> dict[int, int]:
     return {side: sides.count(side) for side in SIDES}
 
 
-@reproduction("sagar-fig12", "Which sub-arrays G1 to G20 want, and what must be counted for larger ones to win",
-              SOURCE + "table IV and figure 12a", (FAVOUR,), Setting("quick", 1), Setting("full", 1),
-              also=("sagar-table4",))
+@reproduction("sagar-fig12", Setting("quick", 1), Setting("full", 1), also=("sagar-table4",))
 def figure12(setting: Setting, runner: Runner) -> Findings:
     """Find the best square sub-arrays of twenty products under every switch."""
     found = {name: won(cycles) for name, cycles in _one(runner, {"figure": 12}, _figure12).items()}
@@ -191,12 +181,7 @@ SAMPLES = 300
 """Mappings of a layer, of which the fastest is taken where a machine needs a search."""
 MONOLITHIC_POWER = 1 / 1.5
 """Of SAGAR's (V-B): SAGAR takes half as much again."""
-TENFOLD = gain("SAGAR is more than ten times as fast as one array where distributed arrays are preferred", "> 10x",
-               10.0, "the most of all layers of the three networks")
-FASTER = cases("Distributed 4x4 arrays are mostly faster than one array", "figure 11a",
-               "the share of layers; equal ones count half")
-EDP = Claim("SAGAR's EDP is 80 to 92 % below that of one array", "0.20 to 0.08",
-            "the largest of the three networks, of SAGAR's power (V-B) and cycles", 0.2, 1.0, "gain")
+TENFOLD, FASTER, EDP = claims("sagar-fig11")
 
 
 @lru_cache
@@ -225,9 +210,7 @@ def _figure11(network: str) -> dict[str, Any]:
     return {name: (values * times).tolist() for name, values in cycles.items()} | {"used": used}
 
 
-@reproduction("sagar-fig11", "SAGAR, one array and many on AlphaGoZero, DeepSpeech2 and Faster R-CNN",
-              SOURCE + "figure 11 a, c and e", (TENFOLD, FASTER, EDP), Setting("quick", 1), Setting("full", 1),
-              version=3)
+@reproduction("sagar-fig11", Setting("quick", 1), Setting("full", 1), version=3)
 def figure11(setting: Setting, runner: Runner) -> Findings:
     """Count three networks on the best configuration of three machines, layer by layer."""
     found = dict(zip(NETWORKS, runner.run([Cell({"figure": 11, "network": name}, lambda name=name: _figure11(name))
@@ -271,8 +254,8 @@ TABLE3 = {"4x4": (1024, 16, 4, 256), "8x8": (256, 64, 8, 512), "16x16": (64, 256
 """Table III: units, multiply-accumulates each, banks of a buffer each, bytes of a bank."""
 
 
-@reproduction("sagar-fig13", "Table III, and what the text says of area and power", SOURCE + "table III, section V-B",
-              tuple(PRINTED.values()), Setting("quick", 1), Setting("full", 1), also=("sagar-table3",))
+@reproduction("sagar-fig13", Setting("quick", 1), Setting("full", 1), claims=tuple(PRINTED.values()),
+              also=("sagar-table3",))
 def figure13(setting: Setting, runner: Runner) -> Findings:
     """Work out the text's figures from one another."""
     whole = sum(units * macs == SAGAR.macs and units * banks * words == 2**20

@@ -12,9 +12,9 @@ from math import ceil, log2
 
 from tilewright.cost import SAGAR, best_configurations
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import cases, exact, gain, judge
-from tilewright.reproduce.sagar_figures import NETWORKS, SOURCE, layers
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.claims import judge
+from tilewright.reproduce.sagar_figures import NETWORKS, layers
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
 UNITS = {"sigma_c": SAGAR.macs, "sigma_a": 2734, "sigma_70": round(0.7 * SAGAR.macs)}
 """SIGMA of as many units as SAGAR, as many as figure 14 has at equal area, and as many as 30 % of the area pay for."""
@@ -48,13 +48,7 @@ def _network(name: str) -> dict[str, list[float]]:
             for machine, values in cycles.items()}
 
 
-AHEAD = cases("SIGMA of as many units is faster than SAGAR in all workloads", "figure 14a", "the share of layers", 1.0)
-WIDER = cases("It gains with sparsity", "figure 14c", "the share of steps of DeepSpeech2 at which its lead grows")
-TENFOLD = gain("SIGMA of SAGAR's area takes about ten times the cycles of one of as many units",
-               "an order of magnitude", 10.0, "the most of three networks")
-BEHIND = cases("So SAGAR is faster than it on all of them", "figure 14b", "the share of networks")
-SEVENTY = exact("On AlphaGoZero it passes SAGAR only above 70 % sparsity", "70 %",
-                "the last sparsity, in steps of 10 %, at which SAGAR is not slower")
+AHEAD, WIDER, TENFOLD, BEHIND, SEVENTY = claims("sagar-fig14")
 
 
 def crossing(found: Mapping[str, Sequence[float]], sigma: str) -> float:
@@ -62,8 +56,7 @@ def crossing(found: Mapping[str, Sequence[float]], sigma: str) -> float:
     return max((each for each in SPARSITIES if sum(found["sagar"]) <= sum(found[f"{sigma} {each}"])), default=-1.0)
 
 
-@reproduction("sagar-fig14", "SAGAR and SIGMA, dense and sparse", SOURCE + "figure 14 and section V-C",
-              (AHEAD, WIDER, TENFOLD, BEHIND, SEVENTY), Setting("quick", 1), Setting("full", 1))
+@reproduction("sagar-fig14", Setting("quick", 1), Setting("full", 1))
 def figure14(setting: Setting, runner: Runner) -> Findings:
     """Count three networks on SAGAR and on SIGMAs of three sizes."""
     found = dict(zip(NETWORKS, runner.run([Cell({"figure": 14, "network": name}, lambda name=name: _network(name))

@@ -26,20 +26,14 @@ from tilewright.allocation import (
 )
 from tilewright.base import InputError
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import apart, cases, gain, judge, kept, lower, same
-from tilewright.reproduce.spm_savings import NETWORKS, SIZES, SOURCE, Found, faults, measured, problem_of, solved
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
+from tilewright.reproduce.claims import apart, judge, lower
+from tilewright.reproduce.spm_savings import NETWORKS, SIZES, Found, faults, measured, problem_of, solved
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 from tilewright.workload import MacNode, tensor_graph, zoo
 
 RULES = ("naive", "onsram-static", "onsram-eager", "onsram-multi", "exact")
-WORSE = cases("Pinning what comes where there is room moves more than is needed", "shown on one graph",
-              "the share of graphs on which OnSRAM's eager rule moves more bytes than the best plan", none=0.0)
-PORTED = cases("OnSRAM's rule as it is keeps less, since it pins on one scratchpad alone", "inefficient results",
-               "the share of graphs on which it moves more bytes than with all three scratchpads", none=0.0)
-FEWER = cases("Another combination writes back less", "shown on one graph",
-              "the share of graphs on which the best plan stores fewer bytes than the eager rule", none=0.0)
-MEETS = cases("The integer program finds the best mapping", "optimal", "the share of graphs on which a bound meets it",
-              none=0.0)
+WORSE, PORTED = claims("spm-fig4.2")
+FEWER, MEETS = claims("spm-fig4.3")
 GRAPHS = Setting("quick", 1, {"graphs": 40}), Setting("full", 1, {"graphs": 400})
 
 
@@ -80,7 +74,7 @@ def _graphs(setting: Setting, runner: Runner) -> tuple[list[dict[str, Any]], Tab
         ("Graphs are drawn: 7 operations, tensors of 1 to 7 bytes, three scratchpads of 9.",))
 
 
-@reproduction("spm-fig4.2", "A greedy mapping of a graph with reuse", SOURCE + "figure 4.2", (WORSE, PORTED), *GRAPHS)
+@reproduction("spm-fig4.2", *GRAPHS)
 def figure42(setting: Setting, runner: Runner) -> Findings:
     """Map drawn graphs by rules."""
     found, table = _graphs(setting, runner)
@@ -91,8 +85,7 @@ def figure42(setting: Setting, runner: Runner) -> Findings:
                     (_matrix("greedy", "The eager rule on the first graph", solved(reuse_graph(0), "onsram-eager")),))
 
 
-@reproduction("spm-fig4.3", "The best mapping of a graph with reuse", SOURCE + "figure 4.3", (FEWER, MEETS), *GRAPHS,
-              cells="spm-fig4.2")
+@reproduction("spm-fig4.3", *GRAPHS, cells="spm-fig4.2")
 def figure43(setting: Setting, runner: Runner) -> Findings:
     """Map the same graphs at best."""
     found, table = _graphs(setting, runner)
@@ -105,10 +98,7 @@ def figure43(setting: Setting, runner: Runner) -> Findings:
 
 PRINTED = ([0], [1], [2], [3], [4], [0], [5, 11], [6, 12], [7, 13], [8, 14])
 """Figure 5.4 by operation: columns of its two input scratchpads, ten each; its result's column is the operation's."""
-COUNTS = same("Changes of the mapping matrix are data transfers", "their sum (section 6.2)", 2.0,
-              "how many changes the naive map has for each load and store, the geometric mean over networks")
-PLACES = cases("The naive map has inputs, weights and results on scratchpads of their own", "10 of 10 operations",
-               "the share of tensors of operations that ours has there", none=0.0)
+COUNTS, PLACES = claims("spm-fig5.4")
 SHOWN = ("LeNet5", "Minerva")
 
 
@@ -129,8 +119,7 @@ def printed_changes() -> tuple[int, int]:
     return int(np.abs(np.diff(matrix, axis=0)).sum()), int(matrix.sum())
 
 
-@reproduction("spm-fig5.4", "The naive mapping matrix", SOURCE + "figure 5.4", (COUNTS, PLACES),
-              Setting("quick", 1, {"kilobytes": 32, "networks": tuple(NETWORKS)}),
+@reproduction("spm-fig5.4", Setting("quick", 1, {"kilobytes": 32, "networks": tuple(NETWORKS)}),
               Setting("full", 1, {"kilobytes": 32, "networks": tuple(NETWORKS)}), version=2, cells="spm-table7.1")
 def figure54(setting: Setting, runner: Runner) -> Findings:
     """Count the changes of the naive map, printed and ours."""
@@ -154,17 +143,12 @@ def figure54(setting: Setting, runner: Runner) -> Findings:
         tuple(_matrix(name, name, solved(problem_of(name, size), "naive")) for name in SHOWN if name in networks))
 
 
-WEIGHS = kept("The objective weighs what plans can save: VGG16 and ResNet-18 with 256 KB", "all of it",
-              "the part of its least value that is not the same for all plans")
-SAME = cases("The least of the objective is the least of bytes that move", "all networks",
-             "the share of networks and sizes in which it moves no more than the best plan by bytes")
+WEIGHS, SAME = claims("spm-fig5.5")
 CHOSEN = ("vgg16", "resnet18")
 
 
-@reproduction("spm-fig5.5", "The best mapping matrix by the printed objective", SOURCE + "figure 5.5 and section 5.2",
-              (WEIGHS, SAME), Setting("quick", 1, {"sizes": (32, 2048), "networks": tuple(NETWORKS)}),
-              Setting("full", 1, {"sizes": SIZES, "networks": tuple(NETWORKS)}), version=2,
-              cells="spm-table7.1")
+@reproduction("spm-fig5.5", Setting("quick", 1, {"sizes": (32, 2048), "networks": tuple(NETWORKS)}),
+              Setting("full", 1, {"sizes": SIZES, "networks": tuple(NETWORKS)}), version=2, cells="spm-table7.1")
 def figure55(setting: Setting, runner: Runner) -> Findings:
     """Minimise the printed objective, and hold its plans against those of fewest bytes."""
     found: Found = {**measured(runner, setting["sizes"], setting["networks"]), **measured(runner, (256,), CHOSEN)}
@@ -201,13 +185,7 @@ MACS, BYTES, SIZE = 1500, 32, "2MB"
 """Of a cycle, and of the scratchpad: 3 TFLOP and 32 GB/s at 1 GHz; words of 16 bits."""
 ZOO = ("alexnet", "vgg16", "resnet18", "resnet50", "googlenet", "squeezenet", "densenet121", "mobilenet-v2",
        "shufflenet", "yolov8n", "bert-base", "lenet5")
-LOW = same("The least that the static rule gains is 1.02x", "1.02x", 1.5, "how many times 1.02 and ours are apart")
-HIGH = gain("The most that it gains is 4.8x", "4.8x", 4.8, "the most of ours")
-EAGER = gain("The most that the eager rule gains is 3.1x", "3.1x", 3.1, "the most of ours")
-BEHIND = cases("The eager rule gains less than the static one", "1.02-3.1x and 1.02-4.8x",
-               "the share of networks in which it does; as much is half")
-MEAN = gain("The static rule gains half on average", "1.5x", 1.5, "the mean of ours")
-NEAR = kept("It has 90 % of what an infinite scratchpad gains", "90 %", "the mean part of it that it has", 0.9)
+LOW, HIGH, EAGER, BEHIND, MEAN, NEAR = claims("onsram-static")
 
 
 def onsram(network: str) -> dict[str, Any]:
@@ -238,9 +216,7 @@ def cycles_of(problem: ResidencyProblem, moved: Iterable[tuple[int, int]]) -> in
     return sum(max(compute[name], ceil(dram[name] / BYTES)) for name in compute)
 
 
-@reproduction("onsram-static", "What OnSRAM's rules gain on one scratchpad of 2 MB",
-              "Pal et al., OnSRAM, TECS 21(6) 2022, as Jang's thesis and its abstract have it",
-              (LOW, HIGH, EAGER, BEHIND, MEAN, NEAR), Setting("quick", 1, {"networks": ZOO[:3] + ZOO[5:6]}),
+@reproduction("onsram-static", Setting("quick", 1, {"networks": ZOO[:3] + ZOO[5:6]}),
               Setting("full", 1, {"networks": ZOO}))
 def onsram_static(setting: Setting, runner: Runner) -> Findings:
     """Run networks of the zoo by both rules, against the naive map and a scratchpad that holds all."""

@@ -31,12 +31,10 @@ from tilewright.allocation import (
     verify,
 )
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Claim, Judgement, apart, cases, exact, gain, judge, lower, same
-from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, published, reproduction
+from tilewright.reproduce.claims import Judgement, apart, gain, judge, lower
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, published, reproduction
 from tilewright.workload import TensorGraph, tensor_graph, zoo
 
-SOURCE = ("Jang, Dynamic Inter-Node ILP Based Multi-Scratchpad Management for Deep Learning Accelerators, master's "
-          "thesis, Drexel University 2023, ")
 BITS, PADS, PLENTY = (16, 16), 3, 2**20
 """Of SMAUG's words; scratchpads; kilobytes of one that holds all."""
 SIZES = (32, 64, 128, 256, 512, 1024, 2048)
@@ -150,8 +148,6 @@ def _speedups(found: Found, network: str, sizes: tuple[int, ...]) -> list[float]
     return [speedup(TABLE[network][0] / 100, saved(found[network, size])) for size in sizes]
 
 
-FOLLOWS = exact("Speedups without DMA follow from its shares", "66.20 % to 91.04 %",
-                "the share of printed speedups that 1 / (1 - share) can be, as shares are rounded")
 PUBLISHED = geometric_mean(1 + infinite / 100 for _, _, infinite, _ in TABLE.values())
 INFINITE, CHANGES, BYTES = (gain(
     f"An infinite scratchpad makes networks 1.45 to 1.60 times as fast: {how}", "45.16 % to 60.46 %", PUBLISHED,
@@ -161,15 +157,11 @@ INFINITE, CHANGES, BYTES = (gain(
 WAYS = ("transfers", "changes", "bytes")
 
 
-PRINTED = exact("Speedups without DMA follow from boundness as section 6.2 prints it, (total - DMA) / total",
-                "66.20 % to 91.04 %", "the share of printed speedups that 1 / (1 - rest) is, the rest being compute")
-MEANS = cases("Mean speedups over sizes agree with those of single sizes", "43.10 % of Minerva, 100 % from 128 KB",
-              "whether five of seven sizes at 60.46 % leave room for a mean of 43.10 %")
+FOLLOWS, PRINTED, MEANS = claims("spm-table7.1")
 
 
-@reproduction("spm-table7.1", "Shares of DMA, and what scratchpads of three sizes up to infinite are worth",
-              SOURCE + "table 7.1", (FOLLOWS, PRINTED, INFINITE, CHANGES, BYTES, MEANS),
-              Setting("quick", 1, {"sizes": (32, 2048)}), Setting("full", 1, {"sizes": SIZES}), version=2)
+@reproduction("spm-table7.1", Setting("quick", 1, {"sizes": (32, 2048)}), Setting("full", 1, {"sizes": SIZES}),
+              claims=(FOLLOWS, PRINTED, INFINITE, CHANGES, BYTES, MEANS), version=2)
 def table71(setting: Setting, runner: Runner) -> Findings:
     """Work out speedups from the printed shares and our savings."""
     found = measured(runner, (*setting["sizes"], PLENTY))
@@ -207,17 +199,11 @@ def follows_from(share: float, without: float) -> bool:
 
 
 PRINTED_LEAST = 19.0
-LEAST = same("The least speedup of all networks and sizes is 1.19", "1.19 (ResNet at 32 KB)", 60.46 / PRINTED_LEAST,
-             "how many times 19 % and the least of ours, by loads and stores, are apart")
-MEAN = gain("The mean speedup is at least 1.41", "1.41", 1.41, "the least mean over sizes of ours, by loads and stores")
-SMALLEST = cases("Scratchpads of 32 KB make networks more than 1.5 times as fast", "more than 1.5x",
-                 "the share of networks, by loads and stores", none=0.0)
-FORTY = cases("All networks gain at least 40 % with 32 KB", "40 %", "whether the text's own least, 19 %, leaves room")
+LEAST, MEAN, SMALLEST, FORTY = claims("spm-fig7.1", LEAST=60.46 / PRINTED_LEAST)
 SHOWN = Setting("quick", 1, {"sizes": (32, 128, 2048)}), Setting("full", 1, {"sizes": SIZES})
 
 
-@reproduction("spm-fig7.1", "Speedups over sizes of three scratchpads", SOURCE + "figure 7.1 and section 7.3",
-              (LEAST, MEAN, SMALLEST, FORTY), *SHOWN, version=2, cells="spm-table7.1")
+@reproduction("spm-fig7.1", *SHOWN, claims=(LEAST, MEAN, SMALLEST, FORTY), version=2, cells="spm-table7.1")
 def figure71(setting: Setting, runner: Runner) -> Findings:
     """Sweep the sizes for all networks."""
     sizes = setting["sizes"]
@@ -235,18 +221,10 @@ def figure71(setting: Setting, runner: Runner) -> Findings:
               impossible=PRINTED_LEAST < 40)))
 
 
-WHOLE = cases("LSTM, Minerva, LeNet5 and CNN reach the infinite scratchpad's speedup at 128 KB, and not at 32 KB",
-              "100 %", "the share of the four of which both is so", none=0.0)
-WORST = same("ResNet with 32 KB has 39.5 % of the infinite scratchpad's speedup", "39.5 %", 100 / 39.5,
-             "how many times 39.5 % and ours are apart")
-EARLIER = cases("LSTM reaches its most with smaller scratchpads than Minerva", "LSTM before Minerva",
-                "whether ours does; as early is half")
-ABOVE = cases("LSTM gains more than VGG over all sizes", "LSTM", "whether table 7.1 has it so")
+WHOLE, WORST, EARLIER, ABOVE = claims("spm-fig7.2")
 
 
-@reproduction("spm-fig7.2", "Which part of an infinite scratchpad's speedup each size has",
-              SOURCE + "figure 7.2 and section 7.2", (WHOLE, WORST, EARLIER, ABOVE), *SHOWN, version=2,
-              cells="spm-table7.1")
+@reproduction("spm-fig7.2", *SHOWN, version=2, cells="spm-table7.1")
 def figure72(setting: Setting, runner: Runner) -> Findings:
     """Hold speedups against those of a scratchpad that holds all."""
     sizes = setting["sizes"]
@@ -263,15 +241,11 @@ def figure72(setting: Setting, runner: Runner) -> Findings:
               impossible=TABLE["LSTM"][3] < TABLE["VGG"][3])))
 
 
-GROWS = cases("Savings grow with the size of scratchpads", "all networks",
-              "the share of networks that save a hundredth more of their transfers with the largest than with 32 KB")
-WEIGHED = Claim("0.77 to 0.79 of what moves is saved, in bytes of whole tensors: VGG16 and AlexNet", "0.77 to 0.79",
-                "the lesser part of bytes of the two that any plan can save", 0.78)
+GROWS, WEIGHED = claims("spm-fig7.3")
 WHOLE_NETWORKS = ("vgg16", "alexnet")
 
 
-@reproduction("spm-fig7.3", "Which part of the transfers each size saves", SOURCE + "figure 7.3", (GROWS, WEIGHED),
-              *SHOWN, version=2, cells="spm-table7.1")
+@reproduction("spm-fig7.3", *SHOWN, version=2, cells="spm-table7.1")
 def figure73(setting: Setting, runner: Runner) -> Findings:
     """Count what is saved, and of two networks of the zoo the bytes that can be."""
     sizes = setting["sizes"]
@@ -286,13 +260,10 @@ def figure73(setting: Setting, runner: Runner) -> Findings:
               f"of transfers by number {numbers[0]:.2f} and {numbers[1]:.2f}: sizes are left out")))
 
 
-CHAINS = cases("Chains move more than with an infinite scratchpad until their tensors fit", "at 32 KB",
-               "the share of CNN, LeNet5, Minerva and VGG that move a hundredth more there", none=0.0)
-FURTHEST = cases("ResNet with 32 KB is furthest from the least of all networks", "ResNet", "whether ours is", none=0.0)
+CHAINS, FURTHEST = claims("spm-fig7.4")
 
 
-@reproduction("spm-fig7.4", "Transfers over the least there are", SOURCE + "figure 7.4", (CHAINS, FURTHEST), *SHOWN,
-              version=2, cells="spm-table7.1")
+@reproduction("spm-fig7.4", *SHOWN, version=2, cells="spm-table7.1")
 def figure74(setting: Setting, runner: Runner) -> Findings:
     """Hold transfers against those of a scratchpad that holds all."""
     sizes = setting["sizes"]

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -11,7 +12,7 @@ from tilewright.base import Registry
 from tilewright.base import Table as Table
 from tilewright.base import Value as Value
 from tilewright.jobs import Job, Runner
-from tilewright.reproduce.claims import Claim, Judgement
+from tilewright.reproduce.claims import KINDS, Claim, Judgement
 
 Cell = Job[dict[str, Any]]
 """One part of a study: computed once, then kept. Its value is plain data."""
@@ -52,6 +53,7 @@ Run = Callable[[Setting, Runner], Findings]
 Figures = tuple[float, ...]
 
 
+@cache
 def published_cells(name: str) -> list[list[str]]:
     """Return the lines of a published table, its head first, as they stand in ``data/<name>.csv``."""
     with (files(__package__) / "data" / f"{name}.csv").open(encoding="utf-8") as file:
@@ -99,14 +101,43 @@ REPRODUCTIONS: Registry[Study] = Registry("reproduction")
 """All studies by name."""
 
 
-def reproduction(name: str, title: str, source: str, claims: tuple[Claim, ...], quick: Setting, full: Setting,  # noqa: PLR0913, PLR0917
-                 also: tuple[str, ...] = (), **more: Any) -> Callable[[Run], Run]:
-    """Register the function below as what measures a `Study`, which is found by the names in ``also``, too."""
+def claims(study: str, **figures: float) -> tuple[Claim, ...]:
+    """Return the claims of a study that ``data/claims.csv`` holds, in its order.
+
+    ``figures`` are those that follow from others, by the names of their claims.
+    """
+    head, *rows = published_cells("claims")
+    made = []
+    for _, name, kind, *cells in (row for row in rows if row[0] == study):
+        said: dict[str, Any] = {column: cell for column, cell in zip(head[3:], cells, strict=True) if cell}
+        numbers = {column: _quotient(said[column]) for column in ("figure", "none") if column in said}
+        given = {"figure": figures[name]} if name in figures else {}
+        made.append(KINDS[kind](**said | numbers | given))
+    return tuple(made)
+
+
+def reproduction(name: str, quick: Setting, full: Setting, *, also: tuple[str, ...] = (),
+                 **more: Any) -> Callable[[Run], Run]:
+    """Register the function below as what measures a `Study`, which is found by the names in ``also``, too.
+
+    Title and source stand in ``data/studies.csv`` and the claims in ``data/claims.csv``, unless they are given.
+    """
     def register(run: Run) -> Run:
-        REPRODUCTIONS.register(name, also=also)(Study(name, title, source, claims, quick, full, run, **more))
+        told: dict[str, Any] = {} if "claims" in more else {"claims": claims(name)}
+        for of, *texts in published_cells("studies"):
+            if of == name:
+                told |= dict(zip(("title", "source"), texts, strict=True))
+        study = Study(name, quick=quick, full=full, run=run, **told | more)
+        REPRODUCTIONS.register(name, also=also)(study)
         return run
 
     return register
+
+
+def _quotient(text: str) -> float:
+    """Return a number, which may be written as one over another."""
+    over, _, under = text.partition("/")
+    return float(over) / float(under or 1)
 
 
 def _brief(value: object) -> str:

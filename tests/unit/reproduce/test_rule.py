@@ -1,10 +1,13 @@
 """The one rule by which all claims are judged."""
 
 import math
+from importlib import import_module
 
 import pytest
 
+from tilewright.reproduce import REPRODUCTIONS
 from tilewright.reproduce.claims import apart, cases, exact, gain, judge, kept, lower, part_of, same
+from tilewright.reproduce.study import claims, published_cells
 
 FASTER = gain("faster", "runtime 0.5", 0.5)
 
@@ -64,3 +67,19 @@ def test_shares_count_from_what_luck_gives():
 def test_counted_figures_must_all_be_the_printed_ones():
     table = exact("a table", "1 2 3 4", "all")
     assert [verdict(table, share) for share in (1.0, 0.75, 0.7)] == ["holds", "holds in direction", "does not hold"]
+
+
+def test_a_module_calls_each_claim_of_the_file_by_its_name_there():
+    rows = published_cells("claims")[1:]
+    assert {row[0] for row in rows} <= set(REPRODUCTIONS)
+    for name in REPRODUCTIONS:
+        study = REPRODUCTIONS.get(name)
+        module = import_module(study.run.__module__)
+        named = [(constant, text) for of, constant, _, _, _, text, *_ in rows if of == name]
+        assert [getattr(module, constant).text for constant, _ in named] == [text for _, text in named]
+        assert {text for _, text in named} <= {claim.text for claim in study.claims}
+
+
+def test_a_claim_of_the_file_may_give_its_figure_as_a_quotient_or_leave_it_to_the_code():
+    *_, nearly, coarse, _ = claims("flexion-shape", NEARLY=0.5)
+    assert (nearly.figure, coarse.figure) == (0.5, 0.96 / 0.98)
