@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, load_accelerator, preset
 from tilewright.mapping import Mapping, is_legal
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 from tilewright.validation.row_stationary import Passes, active_elements, row_stationary
 from tilewright.workload import Operator, zoo
 
@@ -110,48 +110,17 @@ def _milliseconds(cost: Cost, accelerator: Accelerator) -> float:
     return cost.latency_cycles / accelerator.frequency_mhz / 1000
 
 
-register(ReferenceSet(
-    "eyeriss", "AlexNet on the Eyeriss chip", "silicon",
-    "Chen, Krishna, Emer, Sze, JSSC 52(1), 2017, tables III and V and abstract: batch 4, 168 elements at 200 MHz (text "
-    "of the tables in cucapra/fodlam)",
+register(described(
+    "eyeriss",
     (Quantity(TIME, "ms", "the dense model on `data/eyeriss/chip.yaml`", ordered=True),
      Quantity(PLAIN_TIME, "ms", "the dense model on the preset `eyeriss`, whose filters arrive beside the work",
               ordered=True),
      Quantity(ACTIVE, "", "of the mapping"), Quantity(FRAMES, "1/s", "4 images in the sum of all times"),
      Quantity(BUFFER, "MiB", "all accesses of the dense model to `GLB`", ordered=True),
      Quantity(COMPRESSED, "MiB", "reads and updates of DRAM, feature maps by run lengths", ordered=True),
-     Quantity(UNCOMPRESSED, "MiB", "the same, every word", ordered=True)),
-    run_chip,
-    """\
-The convolutions, two of them grouped, with the mappings of the paper's table III: what a pass takes of images,
-filters and channels, how rows lie on the array, and what the global buffer holds
-(`tilewright.validation.row_stationary`). The machine has one parameter that the preset lacks, for all layers: the
-filters of a pass come over a bus of four words a cycle, and the array waits for them, as a scratchpad of 224 words
-cannot hold those of the next pass besides. On their way to DRAM the chip packs feature maps by run lengths, three words
-that are not zero in 64 bits; we take the zeros that table V gives for the inputs, for outputs those of the next
-layer's inputs (of conv5: its own).""",
-    """\
-We are mostly too fast. What is not modelled: filling and emptying the array at every pass, the start of every row,
-control between passes; the published figures do not tell them apart. conv2, whose output rows are folded over the
-array in two parts of 14 and 13, is furthest off. conv5 is slower with us than on the chip, so that some filters must
-arrive beside the work. Frames also pay for what the chip does between layers (loading the configuration and first
-data), which the processing time leaves out.
+     Quantity(UNCOMPRESSED, "MiB", "the same, every word", ordered=True)), run_chip))
 
-The buffer's accesses agree but for conv3: with the published mapping, 4 of 256 channels a pass, each sum is written 64
-times and read back; the measured figure would be that of about 6 channels a pass. Megabytes are taken for 1024 x 1024
-bytes, as the kilobytes of table III are 1024 bytes.""", each_case=True))
-
-register(ReferenceSet(
-    "eyeriss-energy", "Energies of the row-stationary dataflow", "model",
-    "Chen, Emer, Sze, ISCA 2016, figure 10 (figures as carried by the tests of stanford-mast/nn_dataflow): batch 16, "
-    "256 elements, normalised costs of its table IV",
+register(described(
+    "eyeriss-energy",
     (Quantity(DRAM, "10⁹ MACs", "the dense model on `data/eyeriss/isca2016.yaml`", ordered=True),
-     Quantity(REGISTERS, "10⁹ MACs", "the same", ordered=True)),
-    run_paper,
-    """\
-The same layers for a batch of 16, with the parameters of the chip's mappings (the paper does not tell those of its
-figure), on a machine of 16 by 16 elements with 512 B each and 128 kB of global buffer.""",
-    """\
-The paper takes four accesses to registers for each multiply-accumulate; we add what comes in and goes out between.
-DRAM is off where the mapping behind the figure differs from the chip's: by hardly anything in conv3 to conv5, most in
-conv2, whose output rows need not be folded in the same way on a larger array.""", each_case=True))
+     Quantity(REGISTERS, "10⁹ MACs", "the same", ordered=True)), run_paper))

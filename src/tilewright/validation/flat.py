@@ -21,7 +21,7 @@ from tilewright.fusion.flat import (
     rerun_cost,
 )
 from tilewright.hardware import preset
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 
 BYTES, LATENCY, ENERGY = "DRAM bytes", "latency", "DRAM energy"
 BUFFERED, IDEAL = "share of the footprint in the buffer", "ideal latency"
@@ -69,16 +69,7 @@ def run(watch: ValidationWatch) -> SetFigures:
         f"{below} published latencies are below what no plan can beat (`tilewright.fusion.flat.attention_bound`)."))
 
 
-register(ReferenceSet(
-    "flat", "FLAT's own model of fused attention", "model",
-    "A run of the model of FLAT (Kao et al., ASPLOS 2023) in FPSG-UIUC/micro24-fusemax-artifact (MIT): BERT and T5, "
-    "512 to 1 M tokens, edge and cloud",
-    (Quantity(BYTES, "B", ordered=True), Quantity(LATENCY, "s", ordered=True), Quantity(IDEAL, "s"),
-     Quantity(BUFFERED), Quantity(ENERGY, "pJ")), run,
-    """\
-Each row's plan (granularity, rows, what is staged and what stationary) is replayed by one convention
-(`tilewright.fusion.flat.rerun_cost`). Clock (940 MHz), 2-byte words, GiB/s and 32 pJ a byte are not published either;
-they follow from the same figures.""",
-    "Latency is short by the start and the end of tiles, which the convention leaves out: 0.5 % at 512 tokens on the "
-    "cloud machine, less elsewhere. Rules for features other than 64 are the same formulas; the run for BERT and T5 "
-    "does not try them."))
+register(described(
+    "flat",
+    (Quantity(BYTES, "B", ordered=True), Quantity(LATENCY, "s", ordered=True), Quantity(IDEAL, "s"), Quantity(BUFFERED),
+     Quantity(ENERGY, "pJ")), run))

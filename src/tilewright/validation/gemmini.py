@@ -14,9 +14,9 @@ from tilewright.validation.records import (
     DATA,
     Figure,
     Quantity,
-    ReferenceSet,
     SetFigures,
     ValidationWatch,
+    described,
     register,
     summary,
 )
@@ -60,31 +60,4 @@ def run(watch: ValidationWatch) -> SetFigures:
         f"too much, it is up to {100 * high.error:.1f} % ({high.case})."))
 
 
-register(ReferenceSet(
-    "gemmini", "Gemmini's RTL", "RTL",
-    "FireSim runs of Gemmini (Genc et al., DAC 2021), data set published with DOSA (Hong et al., MICRO 2023; "
-    "github.com/ucb-bar/dosa, data/firesim_test_data)",
-    (ROUNDS, PLAIN), run,
-    """\
-74 layers with their mappings. Gemmini's sequencer takes one tile of the scratchpad a time and orders the work inside
-it by itself, so that of a mapping only the outermost loops and the tile count. `tilewright evaluate --cases FILE
---rounds` gives its cycles, `tilewright.cost.round_latency` from Python. What is modelled, with one set of parameters
-for all cases, none of them fitted case by case:
-
-- every round loads its weights and inputs anew at the outermost memory's bandwidth (8 words a cycle), while the round
-  before computes: inputs that a roofline counts once are loaded once a round;
-- a block of weights enters behind the rows of the block before, and takes at least as many cycles as the array has
-  rows (16);
-- a run of rows takes at least 4 cycles (the sequencer's pipeline), and each instruction one cycle more;
-- the first load and the last store (16 outputs in 4 cycles) overlap nothing.""",
-    "Layers whose rows are a word or two wide (one input channel, or few outputs) take longer on RTL, since a transfer "
-    "of one word costs as much as one of sixteen, which is not modelled; small layers of one round are overestimated. "
-    "So do, up to 3.8 times, layers of the data set whose weights are larger than any cache of the chip and are read "
-    "again in slices of 16 outputs in every round (3x3 with 1,024 channels in and out on 28x28, which are not among "
-    "these 74): rows of 16 bytes lie 1,024 apart, each takes 19 to 26 cycles instead of 2, what a line and often a "
-    "page of its own would take. We do not model it: the data tell nothing of caches and pages, and one mapping takes"
-    " 76 or 100 million cycles on two scratchpads that both hold its tiles (gemmini-62, gemmini-210). On the 148 "
-    "mappings of the data set that are not among these the median error is 7.9 %, with 96.2 % of pairs in order; "
-    "charging such rows 10 or 20 cycles makes that 8.0 or 8.7 %, a line and its share of a page 7.9 to 8.4 % with a "
-    "mean error of 19 % instead of 13 %, and letting tiles that do not fit twice load before they compute 31 %. "
-    "The dense model, made for mappings whose loops run as written, is nearly always too low here."))
+register(described("gemmini", (ROUNDS, PLAIN), run))

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.cost import DenseModel, Totals, layer_bounds
 from tilewright.hardware import Accelerator, Bandwidth, Fanout, Memory, preset
 from tilewright.mapping import dataflow
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 from tilewright.workload import unique_operators, zoo
 
 FILE = DATA / "nvdla.json"
@@ -59,17 +59,4 @@ def run(watch: ValidationWatch) -> SetFigures:
         f"No mapping makes more than {', '.join(most)} frames per second by our bounds, in the order of the table.",))
 
 
-register(ReferenceSet(
-    "nvdla", "ResNet-50 on NVDLA", "model",
-    "NVDLA Primer (nvdla.org), estimates of area and performance for int8 ResNet-50; arrays from github.com/nvdla/hw, "
-    "spec/defs",
-    (FRAMES,), run,
-    "The preset `nvdla-like` with the multiply-accumulators, convolution buffer and memory bandwidth of five published "
-    "sizes, at 1 GHz; the two sizes without a published array (128 and 32) are left out. Frames per second are those "
-    "of all convolutions and the last layer one after another, pooling and additions left out. Nothing is searched: "
-    "tiles grow by the rule of the fixed dataflow.",
-    "The Primer takes for a layer the longest of its input, output and multiplication; what tiles it takes is not "
-    "told. Our ResNet-50 has its strides in the 3 by 3 layers (4.09 GMACs), 6 % more "
-    "than the network of the time. The largest size waits for memory under our tiles, which are not the best ones; why "
-    "the smallest is so slow by the Primer (less than half of its multiplications at 1 GHz) we cannot tell.",
-    each_case=True))
+register(described("nvdla", (FRAMES,), run))

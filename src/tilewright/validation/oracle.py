@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import KINDS, walk
 from tilewright.validation.random_nests import random_case
-from tilewright.validation.records import Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import Figure, Quantity, SetFigures, ValidationWatch, described, register
 
 SEED = 2026
 QUICK, FULL = 500, 10_000
@@ -37,18 +37,14 @@ def _compared(name: str, ours: Cost, oracle: Cost) -> Iterator[Figure]:
     yield Figure(name, ENERGY, ours.energy_pj, oracle.energy_pj)
 
 
-register(ReferenceSet(
-    "oracle", "The rules, walked literally", "oracle",
-    "`tilewright.cost.reference`: walks every iteration of the nest by the [written rules](concepts.md#counts); it "
-    "shares no code with the fast model",
+register(described(
+    "oracle",
     (Quantity(COUNTS, "words", "reads, fills, updates and drains of every memory and tensor"),
-     Quantity(STEPS, "cycles"), Quantity(CYCLES, "cycles", "with ramps"), Quantity(ENERGY, "pJ")),
-    run,
+     Quantity(STEPS, "cycles"), Quantity(CYCLES, "cycles", "with ramps"), Quantity(ENERGY, "pJ")), run, about=(
     f"{QUICK} random nests ({FULL:,} with `--full`; 20,000 in `tests/oracle/test_fast_model.py`): convolutions of all "
     "kinds, transposed ones, matrix products and odd sliding axes, on up to five memories and five arrays, with ragged "
     "tiles, bypass, words of several widths, and arrays that do not multicast or reduce. Every other nest is one where "
     "another instance of a memory than the first may be the busiest: lanes over a sliding axis of the *output* "
     "(transposed convolutions), operands with holes carried over by lanes of unequal width, ports at such rates as 0.7 "
     "words a cycle. Ours are the closed forms for single mappings; that test holds the compiled engine, which searches "
-    "use, to the same figures.",
-    "Counts, steps, cycles and energies are equal in every case.", deeper=True))
+    "use, to the same figures.")))

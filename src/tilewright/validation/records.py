@@ -1,12 +1,13 @@
 """What a set of reference figures is, and what became of comparing ours with it."""
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 from tilewright.base import Registry
 
@@ -93,6 +94,13 @@ class ReferenceSet:
     why: str = ""
     each_case: bool = False
     deeper: bool = False
+
+
+def described(name: str, quantities: tuple[Quantity, ...], run: Callable[[ValidationWatch], SetFigures],
+              **more: Any) -> ReferenceSet:
+    """Return one of our own sets, which ``data/sets.toml`` describes in words."""
+    told = tomllib.loads((DATA / "sets.toml").read_text(encoding="utf-8"))[name]
+    return ReferenceSet(name=name, quantities=quantities, run=run, **told | more)
 
 
 SETS: Registry[ReferenceSet] = Registry("reference set")

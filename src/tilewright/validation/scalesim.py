@@ -19,7 +19,7 @@ from tilewright.cost import (
     SystolicMemories,
     systolic_layer,
 )
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 from tilewright.workload import Operator, convolution, matmul
 
 FILE = DATA / "scalesim.jsonl"
@@ -103,18 +103,4 @@ def _compared(case: ScaleSimCase) -> Iterator[Figure]:
         yield Figure(f"{case.id}{part}", quantity.name, left, right)
 
 
-register(ReferenceSet(
-    "scale-sim", "SCALE-Sim", "model",
-    "SCALE-Sim 2.0.2 and 3.0.0 (Samajdar et al., ISPASS 2020; Raj et al., arXiv 2504.15377), their reports of 90 "
-    "layers on arrays of 14 shapes without a bandwidth, and of 18 runs with one",
-    (CYCLES, UTIL, READS, WRITES, DRAM_READS, DRAM_WRITES, OUR_CYCLES, OUR_WRITES), run,
-    """\
-Products and convolutions with ragged folds, output-, weight- and input-stationary. Both releases report the same
-figures where no bandwidth is given. Ours are those of `tilewright systolic` and `tilewright.cost.systolic_layer`; a
-walk that moves every word through the array agrees with its closed forms by both conventions
-(`tests/oracle/test_systolic_walk.py`).""",
-    "By its own conventions only DRAM writes part: SCALE-Sim also counts the gaps in lines that it sends out unfilled. "
-    "By our rules a fold takes only as long as its own rows and columns need, while SCALE-Sim's takes that of the "
-    "whole array; the sums of an output-stationary fold are its outputs, while SCALE-Sim adds the array's rows and "
-    "columns to each. Not reproduced: stalls with InterfaceBandwidth USER, on which the releases differ (3.0.0 takes "
-    "the bandwidth of SRAM banks for that of DRAM, and adds a stall more than once); and the sparse figures of 3.0.0."))
+register(described("scale-sim", (CYCLES, UTIL, READS, WRITES, DRAM_READS, DRAM_WRITES, OUR_CYCLES, OUR_WRITES), run))

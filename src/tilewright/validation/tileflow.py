@@ -21,7 +21,7 @@ from tilewright.mapping import (
     Mapping,
     SharedLoop,
 )
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 from tilewright.workload import AxisLink, Digit, matmul
 
 CYCLES, FETCHED, WRITTEN = "cycles", "words from memory", "words to memory"
@@ -91,17 +91,7 @@ def run(watch: ValidationWatch) -> SetFigures:
     return SetFigures(tuple(figures))
 
 
-register(ReferenceSet(
-    "tileflow", "Fused matrix products on RTL", "RTL",
-    "TileFlow (Zheng et al., MICRO 2023), github.com/pku-liang/TileFlow, AE/validation, commit d72d278 (MIT): 66 of "
-    "its 131 pairs",
+register(described(
+    "tileflow",
     (Quantity(CYCLES, "cycles", "the fused model", ordered=True), Quantity(FETCHED, "words"),
-     Quantity(WRITTEN, "words"), Quantity(READ, "words"), Quantity(UPDATED, "words")), run,
-    "Every pair is one tree: a shared loop over rows at the memory, under it the two products one after the other, and "
-    "the result of the first held in the buffer. The RTL brings in the weights of a product for every tile of rows, "
-    "also where the buffer has them all; the trees say so, by cutting their columns in two. Nothing else is fitted.",
-    "From the buffer the RTL reads partial sums also before the first step, where ours start from zero, and it passes "
-    "the result of the first product through the registers once more: where no columns are cut, both together are the "
-    "whole difference, to the word. The cycles of these passes, and those of filling and draining the array at every "
-    "tile, are not in ours: it is short by up to a fifth where tiles have 64 rows and a depth of 16, and within 2 % "
-    "where memory sets the pace. Pairs that differ in tiles of depth alone are alike, or nearly so, in ours."))
+     Quantity(WRITTEN, "words"), Quantity(READ, "words"), Quantity(UPDATED, "words")), run))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import TIMELOOP, Replay, replay
 from tilewright.interop import Case, parse_case
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 
 FILE = DATA / "timeloop-random.jsonl"
 FURTHER = DATA / "timeloop-further.jsonl"
@@ -96,27 +96,11 @@ def _same_counts(ours: Cost, theirs: dict[str, Any]) -> bool:
                for mine in [ours.counts[tuple(place.split("."))]])
 
 
-register(ReferenceSet(
-    "timeloop-random", "Timeloop on random nests", "model",
-    "timeloop-model of Timeloop (Parashar et al., ISPASS 2019), input format 0.4, run on 137 random mapped nests, 100 "
-    "with perfect factors, 37 ragged, and, commit 4cf6d4c, on 245 further ones of ours, 168 of them ragged",
+register(described(
+    "timeloop-random",
     (Quantity(REPLAYED, "words", "a literal walk under Timeloop's conventions; reads, fills, updates per instance, "
-                                 "instances and tiles"),
-     Quantity(REPLAYED_CYCLES, "cycles", "the same walk"),
-     Quantity(REPLAYED_ENERGY, "pJ", "the same walk"),
+              "instances and tiles"),
+     Quantity(REPLAYED_CYCLES, "cycles", "the same walk"), Quantity(REPLAYED_ENERGY, "pJ", "the same walk"),
      Quantity(WORDS, "words", "the fast model: reads, fills and updates of all memories", ordered=True),
      Quantity(CYCLES, "cycles", "the fast model, without ramps, which Timeloop does not know", ordered=True),
-     Quantity(ENERGY, "pJ", "the fast model", ordered=True)),
-    run,
-    "1-D and 2-D convolutions (stride and dilation 1 or 2), depthwise ones and matrix products on two to four memories "
-    "and up to two arrays, some tensors bypassing some memories; the further ones have idle lanes, clusters, blocks "
-    "behind arrays, odd bandwidths and leakage besides. They are counted by Timeloop's own "
-    "[conventions](how-to.md#count-as-another-tool-does) and by our rules.",
-    "By its conventions no figure differs (energies of the further nests, which it prints with two decimals, are "
-    "compared with one). By our rules, by which the 137 are counted too, we are off wherever a convention of Timeloop "
-    "touches the nest. Words are mostly fewer with us, as holes that a stride leaves are none (hull_footprint), and "
-    "more where Timeloop hands them from neighbour to neighbour: in perfect-19 a narrow port then waits six times as "
-    "long with us. Cycles of ragged nests are fewer, as the last rounds are as short as they are (nominal_cycles, "
-    "extrapolation); in perfect-214 they are twice as many, as drains take a port that Timeloop leaves free. "
-    "`tilewright replay` names the convention "
-    "behind every single figure."))
+     Quantity(ENERGY, "pJ", "the fast model", ordered=True)), run))

@@ -14,7 +14,7 @@ from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import TIMELOOP, replay
 from tilewright.hardware import Accelerator, Memory, load_accelerator
 from tilewright.mapping import Mapping, load_mapping
-from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
 from tilewright.workload import Operator, convolution
 
 FOLDER = DATA / "timeloop-tutorial"
@@ -107,30 +107,6 @@ QUANTITIES = (
     Quantity(UNDRAINED, "pJ", "the same, where a drain costs nothing; Timeloop prints five digits"),
     Quantity(ENERGY, "pJ", "the same, where a drain costs as much as a read"))
 
-register(ReferenceSet(
-    "timeloop-tutorial", "The exercises of Timeloop's tutorial", "model",
-    "reference outputs of timeloop-model in Accelergy-Project/timeloop-accelergy-exercises (MIT), exercises 00 to 04",
-    QUANTITIES, run,
-    "1-D convolutions on one to three memories: two dataflows on two levels, a tile that reuses inputs, bypassed "
-    "memories, and an array of 16 over input or output channels. Machines and mappings are files of ours in "
-    "`src/tilewright/validation/data/timeloop-tutorial`, to be tried with `tilewright evaluate`. The reference output "
-    "of exercise 04 belongs to another architecture than the one that stands beside it in the tutorial: it has "
-    "sixteen global buffers, inside the array, where the file has one outside. We model what the output describes.",
-    "Every count and cycle agrees, and so do energies to the digits that are printed, once drains are free; but for "
-    "04-channels, whose buffers are filled with 36 words in five accesses of eight, where we count the energy of 36 "
-    "words (blocks behind an array are not modelled). Timeloop counts no read where a tile goes back to its parent; we "
-    "do, and are above by just that."))
+register(described("timeloop-tutorial", QUANTITIES, run))
 
-register(ReferenceSet(
-    "timeloop-designs", "Example designs of Timeloop's", "model",
-    "reference outputs of timeloop-mapper in Accelergy-Project/timeloop-accelergy-exercises (MIT), designs "
-    "eyeriss_like and simple_output_stationary, default problem",
-    QUANTITIES, run_designs,
-    "One convolution (3 to 32 channels, 112 by 112 positions, 3 by 3, stride 2; 10.8 million multiply-accumulates) "
-    "with the mappings that Timeloop's mapper found on two designs; machines and mappings in files of ours beside "
-    "those of the exercises.",
-    "Inputs that neighbouring columns share by their windows are read once for both by us (rule 4), and by Timeloop "
-    "once for each where columns and rows are two arrays of its file; a window that steps on while a loop over filters "
-    "runs inside is brought in whole by Timeloop, and without what is still there by us (rule 3). `tilewright replay` "
-    "does not reproduce these two: its conventions were found on other nests. Cycles are above by the ramp; energies "
-    "part by these words and by drains."))
+register(described("timeloop-designs", QUANTITIES, run_designs))
