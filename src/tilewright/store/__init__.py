@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tilewright.store.cost_records import CostRecord as CostRecord
     from tilewright.store.cost_records import CountRecord as CountRecord
     from tilewright.store.cost_records import DiagnosisRecord as DiagnosisRecord
-    from tilewright.store.cost_records import ReliefRecord as ReliefRecord
     from tilewright.store.cost_records import RooflineRecord as RooflineRecord
     from tilewright.store.cost_records import TrafficRecord as TrafficRecord
     from tilewright.store.database import Store as Store

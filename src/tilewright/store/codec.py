@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -15,8 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 from tilewright.base import InputError, path_text, read_json, write_whole
 from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
 
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""Version -> function that lifts a record's JSON object from that version to the next."""
 LATER = {"sparsity": None, "structure": None, "even": False, "footprint": "exact", "vector": None,
          "precisions": (), "type": "", "partial_bits": None}
 """Fields that came later, and what they are where nothing is said: left out there, so that fingerprints stay."""
@@ -44,9 +41,9 @@ def record_to_json(record: RunRecord | LayerRecord, indent: int | None = None) -
 
 
 def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
-    """Return the run that ``text`` describes; records of older versions are lifted to the present one.
+    """Return the run that ``text`` describes.
 
-    Raises an `InputError` if the text is not JSON, is no run record, or was written by a newer version.
+    Raises an `InputError` if the text is not JSON, is no run record, or of a schema of another version.
 
     Of a pipeline, which is two runs, it is the second one; the first where there was no second.
     """
@@ -56,22 +53,12 @@ def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
     if not isinstance(data, dict) or not isinstance(data.get("schema_version"), int):
         raise InputError(where, "must be a run record of Tilewright, with a schema_version",
                          type(data).__name__ if not isinstance(data, dict) else sorted(data)[:8])
-    run: RunRecord = _validated(RunRecord, _upgraded(data, where), where)
-    return run
-
-
-def _upgraded(data: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a run's JSON object in the present schema version."""
     version = data["schema_version"]
-    if version > SCHEMA_VERSION:
-        raise InputError(f"{where}.schema_version", f"must be at most {SCHEMA_VERSION}, which this version reads",
-                         version, "Upgrade Tilewright to read it")
-    while version < SCHEMA_VERSION:
-        if version not in UPGRADES:
-            raise InputError(f"{where}.schema_version", f"must be from 1 to {SCHEMA_VERSION}", version)
-        data = UPGRADES[version](data)
-        version += 1
-    return {**data, "schema_version": SCHEMA_VERSION}
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise InputError(f"{where}.schema_version", f"must be from 1 to {SCHEMA_VERSION}, which this version reads",
+                         version, "Upgrade Tilewright to read later ones")
+    run: RunRecord = _validated(RunRecord, data, where)
+    return run
 
 
 def layer_from_json(text: str | bytes, where: str = "record") -> LayerRecord:

@@ -119,15 +119,6 @@ class RooflineRecord:
 
 
 @dataclass(frozen=True)
-class ReliefRecord:
-    """Cycles with twice the bandwidth of a memory, or twice the ``lanes`` and the mapping ``spread`` over them."""
-
-    of: str
-    latency_cycles: int
-    spread: str = ""
-
-
-@dataclass(frozen=True)
 class DiagnosisRecord:
     """What sets most of a network's cycles: ``limit``, in so many of its distinct layers, and what would cure it."""
 

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.cost import COMPUTE, UNIT, relief, vector_work, with_twice
+from tilewright.cost import COMPUTE, UNIT, Relief, relief, vector_work, with_twice
 from tilewright.hardware import Accelerator
 from tilewright.store.build import mapping_of, operator_of
-from tilewright.store.cost_records import DiagnosisRecord, ReliefRecord
+from tilewright.store.cost_records import DiagnosisRecord
 from tilewright.store.record import LayerRecord, RunRecord
 from tilewright.workload import Graph
 
@@ -41,9 +41,8 @@ def diagnosed(record: RunRecord, graph: Graph, accelerator: Accelerator) -> RunR
                    diagnosis=DiagnosisRecord(limit, count, most / total, twice, f"{sentence}."))
 
 
-def _relief(layer: LayerRecord, accelerator: Accelerator, of: str) -> ReliefRecord | None:
-    found = relief(operator_of(layer), accelerator, mapping_of(layer), of)
-    return None if found is None else ReliefRecord(found.of, found.latency_cycles, found.spread)
+def _relief(layer: LayerRecord, accelerator: Accelerator, of: str) -> Relief | None:
+    return relief(operator_of(layer), accelerator, mapping_of(layer), of)
 
 
 def _cured(layers: Sequence[LayerRecord], graph: Graph | None, accelerator: Accelerator, limit: str) -> int | None:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from tilewright.base import sizes_text, text_html
-from tilewright.store.cost_records import BoundsRecord, CostRecord, DiagnosisRecord, ReliefRecord, RooflineRecord
+from tilewright.cost import Relief
+from tilewright.store.cost_records import BoundsRecord, CostRecord, DiagnosisRecord, RooflineRecord
 from tilewright.store.mapping_record import LevelRecord, MappingRecord, Role
 
 SCHEMA_VERSION = 1
@@ -240,7 +241,7 @@ class LayerRecord:
     reason: str = ""
     padding: PaddingRecord | None = None
     front: FrontRecord | None = None
-    relief: ReliefRecord | None = None
+    relief: Relief | None = None
 
     def __repr__(self) -> str:
         figures = "no mapping" if self.cost is None else (
