@@ -32,7 +32,6 @@ from tilewright.store.cost_records import (
     BoundsRecord,
     CostRecord,
     CountRecord,
-    MeanRecord,
     RooflineRecord,
     TrafficRecord,
 )
@@ -224,19 +223,13 @@ def cost_record(cost: Cost) -> CostRecord:
         energy_by_component_pj={name: float(energy) for name, energy in cost.energy_by_component_pj.items()},
         counts=tuple(
             CountRecord(memory, tensor, int(count.reads), int(count.fills), int(count.updates), int(count.drains),
-                        _mean(cost, (memory, tensor)), cost.energy_by_tensor_pj.get((memory, tensor)))
+                        None if cost.expected is None else cost.expected[memory, tensor],
+                        cost.energy_by_tensor_pj.get((memory, tensor)))
             for (memory, tensor), count in sorted(cost.counts.items(), key=lambda item: place.get(item[0][0], 99))),
         traffic=tuple(
             TrafficRecord(memory, float(traffic.read_words), float(traffic.write_words), int(traffic.cycles))
             for memory, traffic in cost.traffic.items()),
         bottleneck=limits[0].name, utilisation=float(cost.utilisation), limits=limits)
-
-
-def _mean(cost: Cost, key: tuple[str, str]) -> MeanRecord | None:
-    """Return what is moved of a count in the mean, where zeros are made use of."""
-    if cost.expected is None:
-        return None
-    return MeanRecord(**asdict(cost.expected[key]))
 
 
 def layer_record(  # noqa: PLR0913

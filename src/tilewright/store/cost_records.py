@@ -3,18 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tilewright.cost import CycleLimit, limited_by
-
-
-@dataclass(frozen=True)
-class MeanRecord:
-    """Words of one tensor that are moved at one memory in the mean over its zeros, and bits of metadata beside them."""
-
-    reads: float
-    fills: float
-    updates: float
-    drains: float
-    metadata_bits: float
+from tilewright.cost import CycleLimit, Expected, limited_by
 
 
 @dataclass(frozen=True)
@@ -30,7 +19,7 @@ class CountRecord:
     fills: int
     updates: int
     drains: int
-    mean: MeanRecord | None = None
+    mean: Expected | None = None
     energy_pj: float | None = field(default=None, compare=False)
 
 
