@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.base import Plot, Table, Value
 from tilewright.fusion.flat import AttentionFusion, AttentionPlan
-from tilewright.report.quantities import engineering, percent
+from tilewright.report.quantities import engineering, measured, percent
 from tilewright.report.sheet import Sheet
 
 _KINDS = {(False, False): "not fused", (True, False): "fused, whole rows", (True, True): "fused, online softmax"}
@@ -40,10 +40,10 @@ def _plans(found: AttentionFusion) -> Table:
                      plain.cost.latency_cycles / cost.latency_cycles,
                      percent(one.macs / found.machine.elements / cost.latency_cycles),
                      min(cost.footprint_words, found.machine.capacity_words) * found.machine.word_bytes,
-                     cost.energy_pj * 1e-12))
+                     measured(cost.energy_pj, "pJ")))
     return Table("plans", "Plans", (
         "Attention", "Times", "Instances x rows x keys", "Plan", "Tile", "Cycles", "Bound (cycles)", "Gap", "Speedup",
-        "Used", "Buffer (B)", "Energy (J)"), tuple(rows), (
+        "Used", "Buffer (B)", "Energy"), tuple(rows), (
         "Gap: cost of the objective over what no plan can beat. Speedup: over the best plan that is not fused. Of "
         "plans that cost the same the fastest is taken, then the one of the least buffer.",
         "Rows are positions times the heads that share keys.") + ((

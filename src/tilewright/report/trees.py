@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.fusion.trees import FusionPlan, PlannedGroup
 from tilewright.mapping import TREES, FusedTree, dump_fused, fused_rooms
-from tilewright.report.quantities import engineering, percent, seconds_of, shortened
+from tilewright.report.quantities import engineering, measured, percent, seconds_of, shortened
 from tilewright.report.sheet import Sheet
 
 _INDENT = 2 * "\N{NO-BREAK SPACE}"
@@ -29,7 +29,7 @@ def tree_sheet(plan: FusionPlan, command: str = "") -> Sheet:
         *([f"Stopped before {plan.unplanned} groups were planned: they are left out"] if plan.unplanned else []),
     )
     return Sheet(f"{problem.tensors.name} on {problem.accelerator.name}",
-                 f"{len(fused)} groups of operators run together, by {problem.goal}.", facts,
+                 f"{len(fused)} group{'s' * (len(fused) != 1)} of operators run together, by {problem.goal}.", facts,
                  (_groups(plan), _bounds(plan), _loops(plan)), (*_footprint(plan), _roofline(plan)), {}, command)
 
 
@@ -39,9 +39,10 @@ def _groups(plan: FusionPlan) -> Table:
         if group.fused:
             cost, alone = group.cost, group.alone
             rows.append((at, _named(group), len(group.names), cost.latency_cycles, alone.latency_cycles,
-                         cost.energy_pj * 1e-12, alone.energy_pj * 1e-12, cost.dram_bytes, alone.dram_bytes))
+                         measured(cost.energy_pj, "pJ"), measured(alone.energy_pj, "pJ"), cost.dram_bytes,
+                         alone.dram_bytes))
     return Table("groups", "Groups", (
-        "Group", "Operators", "Number", "Cycles", "Alone", "Energy (J)", "Alone (J)", "Off chip (B)", "Alone (B)"),
+        "Group", "Operators", "Number", "Cycles", "Alone", "Energy", "Alone", "Off chip (B)", "Alone (B)"),
         tuple(rows), ("Alone: the same operators one after the other, each with the best mapping found. All other "
                       "operators of the network run so.",))
 
@@ -55,7 +56,7 @@ def _bounds(plan: FusionPlan) -> Table:
     rows = (("cycles of compute", found.compute_cycles), ("cycles of the vector unit", found.vector_cycles),
             ("cycles of memories on the chip", found.memory_cycles),
             ("cycles for words that no plan can leave out", found.dram_cycles),
-            ("bytes of these words", found.dram_bytes), ("energy (J)", found.energy_pj * 1e-12))
+            ("bytes of these words", found.dram_bytes), ("energy", measured(found.energy_pj, "pJ")))
     return Table("bounds", "What no plan is below", ("Of", "Bound"), rows)
 
 

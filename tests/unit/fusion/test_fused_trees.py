@@ -53,6 +53,7 @@ from tilewright.mapping import (
     fused_violations,
     operations_of,
 )
+from tilewright.report.quantities import measured
 from tilewright.workload import (
     AxisLink,
     Digit,
@@ -308,6 +309,7 @@ def test_runs_go_on_where_they_were_and_files_cost_the_same(tmp_path):
     assert sum(each.cost.energy_pj for each in told) == pytest.approx(found[0].cost.energy_pj)
     page = found[0].write_report(tmp_path / "page.html").read_text()
     assert "Roofline, before and after" in page and "SG over time" in page and "m0 -&gt; SG" in page
+    assert measured(found[0].bounds.energy_pj, "pJ") in page and "1 group of operators" in page
 
 
 def test_what_cannot_be_planned_is_one_error():

@@ -34,7 +34,7 @@
   panels.forEach((one, place) => panels.slice(place + 1).forEach((other) => {
     if (!one.contains(other) && !other.contains(one) && over(box(one), box(other))) wrong.push(`${told(one)} over ${told(other)}`);
   }));
-  // Plots: legends are beside the area, words are within the picture and not over one another.
+  // Plots: legends are beside the area, words are within the picture and not over one another, buttons over none.
   all(".plot").forEach((plot) => {
     const frame = plot.getBoundingClientRect();
     const [legend] = all(".legend", plot);
@@ -44,6 +44,10 @@
     });
     const texts = all("svg text", plot).filter((text) => text.textContent.trim() && !text.closest(".hoverlayer"));
     texts.forEach((text) => { if (outside(box(text), frame, 2)) wrong.push(`${name}: ${told(text)} leaves the picture`); });
+    const marks = [...texts, ...all(".colorbar .cbfills", plot)];
+    all(".modebar-group", plot).forEach((buttons) => marks.forEach((mark) => {
+      if (over(box(buttons), box(mark))) wrong.push(`${name}: the buttons lie over ${told(mark)}`);
+    }));
     const level = texts.filter((text) => !/rotate\((?!-?0[,)])/.test(text.getAttribute("transform") || ""));
     level.forEach((one, place) => level.slice(place + 1).forEach((other) => {
       if (over(box(one), box(other), 2)) wrong.push(`${name}: ${told(one)} over ${told(other)}`);

@@ -235,6 +235,8 @@ def test_what_is_cut_off_or_over_another_is_found(visit, run):
     for change, told in (
             ("document.querySelector('#layers-table td.n').textContent = 'wide '.repeat(90)", "is cut off"),
             ("document.querySelector('.card .note').style = 'position: relative; left: 600px'", "leaves div.card"),
+            ("document.querySelector('[data-figure=energy] .modebar').style.top = '22px'",
+             "energy: the buttons lie over text.legendtext"),
             ("document.querySelector('[data-figure=energy] .legend').setAttribute('transform', 'translate(200,100)')",
              "the legend of energy lies over the plot")):
         page.evaluate(f"(() => {{ {change} }})()")

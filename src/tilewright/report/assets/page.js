@@ -26,7 +26,7 @@
   };
   const axis = (given) => ({
     gridcolor: "@edge", linecolor: "@faint", zerolinecolor: "@faint", tickfont: { size: 11 }, automargin: true,
-    ...given, title: { font: { size: 12 }, standoff: 8, ...(given || {}).title },
+    exponentformat: "SI", ...given, title: { font: { size: 12 }, standoff: 8, ...(given || {}).title },
   });
   // Names below bars: every n-th where not all have room.
   const thinned = (given, width) => {
@@ -43,7 +43,8 @@
     ...given, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: false,
     width: widthOf(box), height: given.height || parseFloat(getComputedStyle(box).minHeight),
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "@muted" },
-    margin: { l: 58, r: 14, t: 10, b: 44 }, yaxis: axis(given.yaxis),
+    // The buttons stand above the legend and the scale of colours, over neither.
+    margin: { l: 58, r: 14, t: 28, b: 44 }, yaxis: axis(given.yaxis),
     xaxis: axis({ ticks: "outside", ticklen: 7, tickcolor: "rgba(0,0,0,0)", ...thinned(given.xaxis, widthOf(box)) }),
     legend: legend(given.legend, box),
     modebar: { bgcolor: "rgba(0,0,0,0)", color: "@faint", activecolor: "@accent" },
