@@ -92,7 +92,7 @@ def default(value: Any) -> str:
     """Return what a field is where it is left out; ``required`` where it must not be."""
     if value in (PydanticUndefined, MISSING):
         return "required"
-    if value in (None, "", {}, []) or isinstance(value, BaseModel):
+    if value in (None, "", {}, [], ()) or isinstance(value, BaseModel):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

@@ -1,16 +1,16 @@
 """Layers that work on images: convolutions, poolings and the blocks of well-known networks.
 
-Each record is one kind of layer of a layer table (`table.py`): its fields are what the table may say; called, it draws
-itself on a sketch behind the value ``x`` and returns the value that it hands on. Batch normalisation is folded into the
-convolution before it; biases are left out: they carry no multiply-accumulates.
+Each record or function is one kind of layer of a layer table (`table.py`): its fields, or its parameters after two, are
+what the table may say; called, it draws itself on a sketch behind the value ``x`` and returns the value that it hands
+on. Batch normalisation is folded into the convolution before it; biases are left out: they carry no
+multiply-accumulates.
 """
 
-from dataclasses import field
 from itertools import product
 from typing import Literal
 
 from tilewright.base import InputError
-from tilewright.workload.sketch import Sketch, Value, Window, layer
+from tilewright.workload.sketch import Sketch, Value, Window, drawn_by, layer
 
 Extent = int | list[int]
 
@@ -54,28 +54,16 @@ class Pool:
         return s.pool(x, self.name, self.kind, window, ceil=self.ceil)
 
 
-@layer("upsample")
-class Upsample:
-    """The nearest rows and columns repeated up to ``size``, or so many times where that is left out."""
-
-    name: str
-    size: list[int] = field(default_factory=list)
-    times: int = 2
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        size = self.size or [self.times * extent for extent in x.shape[1:]]
-        return s.move("upsample", [x], self.name, (x.shape[0], *size))
+@drawn_by("upsample")
+def upsample(s: Sketch, x: Value, name: str, size: tuple[int, ...] = (), times: int = 2) -> Value:
+    """Repeat the nearest rows and columns up to ``size``, or so many times where that is left out."""
+    return s.move("upsample", [x], name, (x.shape[0], *(size or [times * extent for extent in x.shape[1:]])))
 
 
-@layer("stack")
-class Stack:
-    """The channels of images of one size one after the other."""
-
-    name: str
-    others: list[str]
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        return stacked(s, [x, *(s.value(f"{self.name}.others", other) for other in self.others)], self.name)
+@drawn_by("stack")
+def stack(s: Sketch, x: Value, name: str, others: list[str]) -> Value:
+    """Put the channels of images of one size one after the other."""
+    return stacked(s, [x, *(s.value(f"{name}.others", other) for other in others)], name)
 
 
 @layer("roi_align")
@@ -136,24 +124,18 @@ class Residual:
         return s.vector("relu", s.vector("add", x, f"{block}.add", shortcut), f"{block}.relu")
 
 
-@layer("dense_block")
-class DenseBlock:
+@drawn_by("dense_block")
+def dense_block(s: Sketch, x: Value, name: str, growth: int, repeat: int) -> Value:
     """Layers of a 1x1 convolution of four times the ``growth`` and a 3x3 one, each reading all that came before.
 
     Source: Huang et al., Densely Connected Convolutional Networks, CVPR 2017, section 3 (DenseNet-BC).
     """
-
-    name: str
-    growth: int
-    repeat: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        for index in range(self.repeat):
-            part = f"{self.name}.{index}"
-            y = s.conv(s.vector("relu", x, f"{part}.relu1"), f"{part}.conv1", 4 * self.growth, Window(1))
-            y = s.conv(s.vector("relu", y, f"{part}.relu2"), f"{part}.conv2", self.growth, Window(3, 1, 1))
-            x = stacked(s, [x, y], f"{part}.concat")
-        return x
+    for index in range(repeat):
+        part = f"{name}.{index}"
+        y = s.conv(s.vector("relu", x, f"{part}.relu1"), f"{part}.conv1", 4 * growth, Window(1))
+        y = s.conv(s.vector("relu", y, f"{part}.relu2"), f"{part}.conv2", growth, Window(3, 1, 1))
+        x = stacked(s, [x, y], f"{part}.concat")
+    return x
 
 
 @layer("inception")
@@ -181,22 +163,16 @@ class Inception:
         return s.vector("relu", y, f"{self.name}.{name}.relu")
 
 
-@layer("fire")
-class Fire:
-    """A 1x1 convolution to ``squeeze`` channels, then 1x1 and 3x3 ones side by side of ``expand`` each.
+@drawn_by("fire")
+def fire(s: Sketch, x: Value, name: str, squeeze: int, expand: int) -> Value:
+    """Draw a 1x1 convolution to ``squeeze`` channels, then 1x1 and 3x3 ones side by side of ``expand`` each.
 
     Source: Iandola et al., SqueezeNet, arXiv:1602.07360, section 3.2.
     """
-
-    name: str
-    squeeze: int
-    expand: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        x = s.vector("relu", s.conv(x, f"{self.name}.squeeze", self.squeeze, Window(1)), f"{self.name}.relu")
-        ends = [s.conv(x, f"{self.name}.expand{kernel}", self.expand, Window(kernel, 1, kernel // 2))
-                for kernel in (1, 3)]
-        return s.vector("relu", stacked(s, ends, f"{self.name}.concat"), f"{self.name}.relu2")
+    x = s.vector("relu", s.conv(x, f"{name}.squeeze", squeeze, Window(1)), f"{name}.relu")
+    ends = [s.conv(x, f"{name}.expand{kernel}", expand, Window(kernel, 1, kernel // 2))
+            for kernel in (1, 3)]
+    return s.vector("relu", stacked(s, ends, f"{name}.concat"), f"{name}.relu2")
 
 
 def stacked(s: Sketch, images: list[Value], name: str) -> Value:
@@ -233,21 +209,16 @@ class CrossStage:
         return activated(s, stacked(s, parts, f"{self.name}.concat"), f"{self.name}.join", self.out)
 
 
-@layer("sppf")
-class PyramidPooling:
+@drawn_by("sppf")
+def pyramid_pooling(s: Sketch, x: Value, name: str, out: int) -> Value:
     """Half of the channels, and three 5x5 poolings of them one behind the other, joined by a 1x1 convolution.
 
     Source: Jocher et al., Ultralytics YOLOv5 and YOLOv8, ``SPPF``.
     """
-
-    name: str
-    out: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        parts = [activated(s, x, f"{self.name}.narrow", x.shape[0] // 2)]
-        for index in range(3):
-            parts.append(s.pool(parts[-1], f"{self.name}.pool{index}", "max", Window(5, 1, 2)))
-        return activated(s, stacked(s, parts, f"{self.name}.concat"), f"{self.name}.join", self.out)
+    parts = [activated(s, x, f"{name}.narrow", x.shape[0] // 2)]
+    for index in range(3):
+        parts.append(s.pool(parts[-1], f"{name}.pool{index}", "max", Window(5, 1, 2)))
+    return activated(s, stacked(s, parts, f"{name}.concat"), f"{name}.join", out)
 
 
 @layer("detect")
@@ -385,24 +356,19 @@ class ShuffleV2:
         return s.move("channel_shuffle", [left, right], f"{block}.shuffle", (self.out, *right.shape[1:]))
 
 
-@layer("convolution_list")
-class ConvolutionList:
+@drawn_by("convolution_list")
+def convolution_list(s: Sketch, x: Value, name: str, rows: list[str]) -> Value:
     """Independent convolutions, a line each: W H C N K S R pad_w pad_h stride_w stride_h (DeepBench's order).
 
     A comma-separated list in place of a number stands for one convolution each.
     """
-
-    name: str
-    rows: list[str]
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        for index, fields in enumerate(expand(f"{self.name}.rows", self.rows, 11)):
-            width, height, channels, batch, out, kernel_w, kernel_h, pad_w, pad_h, stride_w, stride_h = map(int, fields)
-            name = f"{self.name}_{width}x{height}x{channels}_n{batch}_k{out}_{kernel_w}x{kernel_h}_s{stride_w}"
-            window = Window([kernel_h, kernel_w], [stride_h, stride_w], [pad_h, pad_w])
-            given = Value("", (channels, height, width), f"{self.name}.{index}")
-            x = s.with_batch(batch).conv(given, name, out, window)
-        return x
+    for index, fields in enumerate(expand(f"{name}.rows", rows, 11)):
+        width, height, channels, batch, out, kernel_w, kernel_h, pad_w, pad_h, stride_w, stride_h = map(int, fields)
+        own = f"{name}_{width}x{height}x{channels}_n{batch}_k{out}_{kernel_w}x{kernel_h}_s{stride_w}"
+        window = Window([kernel_h, kernel_w], [stride_h, stride_w], [pad_h, pad_w])
+        given = Value("", (channels, height, width), f"{name}.{index}")
+        x = s.with_batch(batch).conv(given, own, out, window)
+    return x
 
 
 def expand(path: str, rows: list[str], numbers: int, words: int = 0) -> list[tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """Layers that work on sequences and vectors: embeddings, transformers, recurrent layers, attention.
 
-Records like those of `layers_image.py`. Sequences are (positions, features), vectors (features,).
+Kinds like those of `layers_image.py`. Sequences are (positions, features), vectors (features,).
 """
 
 from math import prod
@@ -9,7 +9,7 @@ from typing import Literal
 from tilewright.base import InputError
 from tilewright.workload.graph import Unmodelled
 from tilewright.workload.layers_image import expand
-from tilewright.workload.sketch import Sketch, Value, Window, layer
+from tilewright.workload.sketch import Sketch, Value, Window, drawn_by, layer
 
 
 @layer("linear")
@@ -62,72 +62,46 @@ class Matmul:
         return s.matmul(self.name, [x], (self.batch, self.m, self.n, self.k))
 
 
-@layer("matmul_list")
-class MatmulList:
+@drawn_by("matmul_list")
+def matmul_list(s: Sketch, x: Value, name: str, rows: list[str]) -> Value:
     """Independent matrix products, a line each: M N K and the transposes (``nn``, ``tn``, ``nt``), which cost nothing.
 
     A comma-separated list in place of a field stands for one product each.
     """
-
-    name: str
-    rows: list[str]
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        for index, (m, n, k, transposes) in enumerate(expand(f"{self.name}.rows", self.rows, 3, 1)):
-            name = f"{self.name}_m{m}_n{n}_k{k}_{transposes}"
-            x = s.linear(Value("", (int(m), int(k)), f"{self.name}.{index}"), name, int(n))
-        return x
+    for index, (m, n, k, transposes) in enumerate(expand(f"{name}.rows", rows, 3, 1)):
+        own = f"{name}_m{m}_n{n}_k{k}_{transposes}"
+        x = s.linear(Value("", (int(m), int(k)), f"{name}.{index}"), own, int(n))
+    return x
 
 
-@layer("vector")
-class Vector:
+@drawn_by("vector")
+def vector(s: Sketch, x: Value, name: str, kind: str, other: str = "") -> Value:
     """Elementwise work of one kind on ``x``, and on ``other`` where it has two operands."""
-
-    name: str
-    kind: str
-    other: str = ""
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        others = [s.value(f"{self.name}.other", self.other)] if self.other else []
-        return s.vector(self.kind, x, self.name, *others)
+    others = [s.value(f"{name}.other", other)] if other else []
+    return s.vector(kind, x, name, *others)
 
 
-@layer("concat")
-class Concat:
+@drawn_by("concat")
+def concat(s: Sketch, x: Value, name: str, others: list[str]) -> Value:
     """Vectors, or sequences along their features, side by side."""
-
-    name: str
-    others: list[str]
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
-        return s.join(sources, self.name, -1)
+    sources = [x, *(s.value(f"{name}.others", other) for other in others)]
+    return s.join(sources, name, -1)
 
 
-@layer("select")
-class Select:
-    """The first ``positions`` of a sequence."""
-
-    name: str
-    positions: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        shape = (self.positions, x.shape[1])
-        return s.move("slice", [x.part(0, 0, self.positions)], self.name, shape, read_words=shape[0] * shape[1])
+@drawn_by("select")
+def select(s: Sketch, x: Value, name: str, positions: int) -> Value:
+    """Take the first ``positions`` of a sequence."""
+    shape = (positions, x.shape[1])
+    return s.move("slice", [x.part(0, 0, positions)], name, shape, read_words=shape[0] * shape[1])
 
 
-@layer("rearrange")
-class Rearrange:
-    """The same words in another order, under another shape."""
-
-    name: str
-    shape: list[int]
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        y = s.move("transpose", [x], self.name, tuple(self.shape))
-        if y.words != x.words:
-            raise InputError(f"{self.name}.shape", f"must hold {x.words} words", self.shape)
-        return y
+@drawn_by("rearrange")
+def rearrange(s: Sketch, x: Value, name: str, shape: list[int]) -> Value:
+    """Put the same words in another order, under another shape."""
+    y = s.move("transpose", [x], name, tuple(shape))
+    if y.words != x.words:
+        raise InputError(f"{name}.shape", f"must hold {x.words} words", shape)
+    return y
 
 
 @layer("embedding")
@@ -163,55 +137,41 @@ class EmbeddingBag:
         return rows if self.count > 1 else rows.shaped(self.width)
 
 
-@layer("sequence")
-class ImageToSequence:
-    """An image (channels, rows, columns) seen as a sequence (columns, channels * rows)."""
-
-    name: str
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        channels, rows, columns = x.shape
-        turned = x.seen("c r q -> q cr", c=channels, r=rows, q=columns)
-        return s.move("transpose", [turned], self.name, turned.shape)
+@drawn_by("sequence")
+def image_to_sequence(s: Sketch, x: Value, name: str) -> Value:
+    """See an image (channels, rows, columns) as a sequence (columns, channels * rows)."""
+    channels, rows, columns = x.shape
+    turned = x.seen("c r q -> q cr", c=channels, r=rows, q=columns)
+    return s.move("transpose", [turned], name, turned.shape)
 
 
-@layer("tokens")
-class Tokens:
-    """The positions of an image or of sound as a sequence of their channels, each with a learned place added.
+@drawn_by("tokens")
+def tokens(s: Sketch, x: Value, name: str, learned: int = 0) -> Value:
+    """Make a sequence of the positions of an image or of sound: their channels, each with a learned place added.
 
     ``learned`` tokens stand before them. Source: Dosovitskiy et al., An Image is Worth 16x16 Words, ICLR 2021,
     section 3.1.
     """
-
-    name: str
-    learned: int = 0
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        rows = x.shaped(x.shape[0], prod(x.shape[1:]))
-        turned = rows.seen("c p -> p c", c=rows.shape[0], p=rows.shape[1])
-        y = s.move("transpose", [turned], self.name, turned.shape)
-        shape = (y.shape[0] + self.learned, x.shape[0])
-        if self.learned:
-            y = s.join([y], f"{self.name}.concat", 0, self.learned)
-        places = s.table(f"{self.name}.places", shape[0] + self.learned, shape)
-        return s.vector("add", y, f"{self.name}.add", places)
+    rows = x.shaped(x.shape[0], prod(x.shape[1:]))
+    turned = rows.seen("c p -> p c", c=rows.shape[0], p=rows.shape[1])
+    y = s.move("transpose", [turned], name, turned.shape)
+    shape = (y.shape[0] + learned, x.shape[0])
+    if learned:
+        y = s.join([y], f"{name}.concat", 0, learned)
+    places = s.table(f"{name}.places", shape[0] + learned, shape)
+    return s.vector("add", y, f"{name}.add", places)
 
 
-@layer("lookahead")
-class Lookahead:
-    """A lookahead convolution: each feature mixes its own next ``context`` positions.
+@drawn_by("lookahead")
+def lookahead(s: Sketch, x: Value, name: str, context: int) -> Value:
+    """Draw a lookahead convolution: each feature mixes its own next ``context`` positions.
 
     Source: Amodei et al., Deep Speech 2, ICML 2016, equation 2 (row convolution).
     """
-
-    name: str
-    context: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        positions, features = x.shape
-        window = Window([self.context + 1], [1], [(0, self.context)], [1], groups=features)
-        y = s.conv(x.seen("p f -> f p", p=positions, f=features), self.name, features, window)
-        return y.seen("f p -> p f", p=positions, f=features)
+    positions, features = x.shape
+    window = Window([context + 1], [1], [(0, context)], [1], groups=features)
+    y = s.conv(x.seen("p f -> f p", p=positions, f=features), name, features, window)
+    return y.seen("f p -> p f", p=positions, f=features)
 
 
 @layer("transformer")
@@ -351,47 +311,36 @@ class Recurrent:
         return s.join(ends, f"{layer}.concat", 1)
 
 
-@layer("additive_attention")
-class AdditiveAttention:
+@drawn_by("additive_attention")
+def additive_attention(s: Sketch, x: Value, name: str, keys: str, width: int) -> Value:
     """Attention of queries to ``keys`` step by step with additive scores; hands on (steps, features of the keys).
 
     Source: Bahdanau et al., ICLR 2015, section 3.1, as used by GNMT (Wu et al., arXiv:1609.08144, equation 4).
     """
-
-    name: str
-    keys: str
-    width: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        memory = s.value(f"{self.name}.keys", self.keys)
-        steps, columns = x.shape[0], memory.shape[0]
-        projected = s.linear(memory, f"{self.name}.keys", self.width)
-        query = s.linear(x, f"{self.name}.query", self.width, steps=steps)
-        flat = (steps * columns, self.width)
-        mixed = s.vector("tanh", Value(query.name, flat), f"{self.name}.tanh", steps=steps)
-        scores = s.linear(Value(mixed.name, flat), f"{self.name}.scores", 1, steps=steps)
-        weights = s.vector("softmax", Value(scores.name, (steps, columns)), f"{self.name}.softmax", steps=steps)
-        return s.matmul(f"{self.name}.context", [weights, projected], (1, 1, memory.shape[1], columns), steps=steps)
+    memory = s.value(f"{name}.keys", keys)
+    steps, columns = x.shape[0], memory.shape[0]
+    projected = s.linear(memory, f"{name}.keys", width)
+    query = s.linear(x, f"{name}.query", width, steps=steps)
+    flat = (steps * columns, width)
+    mixed = s.vector("tanh", Value(query.name, flat), f"{name}.tanh", steps=steps)
+    scores = s.linear(Value(mixed.name, flat), f"{name}.scores", 1, steps=steps)
+    weights = s.vector("softmax", Value(scores.name, (steps, columns)), f"{name}.softmax", steps=steps)
+    return s.matmul(f"{name}.context", [weights, projected], (1, 1, memory.shape[1], columns), steps=steps)
 
 
-@layer("interaction")
-class Interaction:
+@drawn_by("interaction")
+def interaction(s: Sketch, x: Value, name: str, others: list[str]) -> Value:
     """Products of every pair of vectors (``x`` and the rows of ``others``), one half of them joined to ``x``.
 
     Source: Naumov et al., DLRM, arXiv:1906.00091, section 2.1.
     """
-
-    name: str
-    others: list[str]
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
-        width = x.shape[-1]
-        count = sum(v.words for v in sources) // width
-        joined = s.join([v.shaped(v.words // width, width) for v in sources], f"{self.name}.concat", 0)
-        turned = joined.seen("c w -> w c", c=count, w=width)
-        product = s.matmul(f"{self.name}.product", [joined, turned], (1, count, count, width))
-        return s.move("concat", [x, product], f"{self.name}.pairs", (x.words + count * (count - 1) // 2,))
+    sources = [x, *(s.value(f"{name}.others", other) for other in others)]
+    width = x.shape[-1]
+    count = sum(v.words for v in sources) // width
+    joined = s.join([v.shaped(v.words // width, width) for v in sources], f"{name}.concat", 0)
+    turned = joined.seen("c w -> w c", c=count, w=width)
+    product = s.matmul(f"{name}.product", [joined, turned], (1, count, count, width))
+    return s.move("concat", [x, product], f"{name}.pairs", (x.words + count * (count - 1) // 2,))
 
 
 @layer("omitted")

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, make_dataclass, replace
+from inspect import Parameter, signature
 from math import prod
-from typing import TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 from tilewright.base import InputError, free_name
 from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
@@ -95,6 +96,7 @@ EXPERTS = "products of tokens spread evenly over experts: how they spread depend
 LAYERS: dict[str, type[Layer]] = {}
 """The kinds of layers of a layer table by name; called, a layer draws itself behind a value and returns its own."""
 Drawn = TypeVar("Drawn", bound=Layer)
+Draw = TypeVar("Draw", bound=Callable[..., Value])
 
 
 @dataclass_transform(frozen_default=True)
@@ -104,6 +106,21 @@ def layer(kind: str) -> Callable[[type[Drawn]], type[Drawn]]:
     def record(made: type[Drawn]) -> type[Drawn]:
         LAYERS[kind] = found = dataclass(frozen=True)(made)
         return found
+
+    return record
+
+
+def drawn_by(kind: str) -> Callable[[Draw], Draw]:
+    """Make a function a kind of layer: its parameters after sketch and value are what a layer table may say."""
+    def record(draw: Draw) -> Draw:
+        def call(self: Any, s: "Sketch", x: Value) -> Value:
+            return draw(s, x, **vars(self))
+
+        said = [(one.name, one.annotation, field() if one.default is Parameter.empty else field(default=one.default))
+                for one in list(signature(draw).parameters.values())[2:]]
+        LAYERS[kind] = make_dataclass(draw.__name__, said, frozen=True,
+                                     namespace={"__call__": call, "__doc__": draw.__doc__})
+        return draw
 
     return record
 
