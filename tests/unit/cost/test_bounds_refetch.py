@@ -131,6 +131,23 @@ def test_lanes_that_serve_one_tensor_are_lost_to_the_others():
     assert stage.least(np.array([[[1.0], [0.0], [0.0]]]))[0, 0] == pytest.approx(operator.macs / 64)
 
 
+@pytest.mark.parametrize("operator", [
+    matmul("g", m=64, n=100, k=3), einsum("ab,ab->ab", {"a": 5, "b": 3}),
+    depthwise("d", channels=8, in_size=9, kernel=3),
+    einsum("ab,bc,cd->ad", {"a": 3, "b": 4, "c": 5, "d": 6}),
+    convolution("wide", in_channels=16, out_channels=1024, in_size=10, kernel=3)])  # of more boxes than a table has
+def test_lanes_share_as_many_words_whichever_other_numbers_of_lanes_are_looked_at_together(operator):
+    stage = ComputeStage(Tiles(operator), MachineRows.one(machine(), None), {})
+    totals = [*range(1, 64, 5), 150, 400, 66]
+    alone, asked = [stage.shared([total])[0] for total in totals], []
+    assert all(map(np.array_equal, stage.shared(totals), alone))
+    known = stage.tiles.each(totals[:3], stage.shared)
+    found = stage.tiles.each(totals, lambda new: asked.extend(new) or stage.shared(new))
+    assert asked == totals[3:]
+    assert all(map(np.array_equal, found, alone))
+    assert all(one is other for one, other in zip(known, found[:3], strict=True))
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("channels", "kernel", "weights", "close"), [
     (1, 9, {"I": 1.0, "W": 0.0, "O": 0.0}, 0.1), (100, 5, {"I": 1.0, "W": 1.0, "O": 1.0}, 0.85)])

@@ -18,7 +18,7 @@ Of the last two and of what compute asks for, what holds for different tensors i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from math import ceil, log2, prod
 from typing import Any
@@ -166,10 +166,11 @@ class Again:
         """How many lanes may share words of each tensor (c, t), and the first and last way to spread them by row."""
         lanes = [_rounded(count) for count in self.passing.rows.instances(self.passing.rows.machine.fanouts).tolist()]
         stage = ComputeStage(self.tiles, self.passing.rows, {})
-        tables = {count: self.tiles.once(count, partial(stage.shared, count)) for count in sorted({*lanes})}
-        ends = np.cumsum([0, *(len(table) for table in tables.values())])
-        spans = {count: (ends[at], ends[at + 1]) for at, count in enumerate(tables)}
-        return np.concatenate(list(tables.values())), np.array([spans[count] for count in lanes], dtype=np.int64)
+        counts = sorted({*lanes})
+        tables = self.tiles.each(counts, stage.shared)
+        ends = np.cumsum([0, *map(len, tables)])
+        spans = {count: (ends[at], ends[at + 1]) for at, count in enumerate(counts)}
+        return np.concatenate(tables), np.array([spans[count] for count in lanes], dtype=np.int64)
 
 
 def _rounded(lanes: int) -> int:

@@ -5,8 +5,9 @@ network can: along the dimensions that a tensor does not use, and where windows 
 of all dimensions together are at most the instances of the machine, so what serves one tensor is lost to the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,20 +63,21 @@ class ComputeStage:
         return asked
 
     def _shared(self, total: int) -> Floats:
-        return self.tiles.once(total, lambda: self.shared(total))
+        return self.tiles.once(total, lambda: self.shared([total])[0])
 
-    def shared(self, total: int) -> Floats:
-        """Return (c, t) how many of so many lanes may share each tensor's words, for each way to spread them."""
-        operator, (low, high) = self._operator, self._spreads(total)
-        found = []
+    def shared(self, totals: Sequence[int]) -> list[Floats]:
+        """Return (c, t) of each total: how many of its lanes may share a tensor's words, by way to spread them."""
+        operator, (counts, low, high) = self._operator, self._spreads(totals)
+        total, found = np.repeat(totals, counts), []
         names = [group.tensor for group in self.tiles.groups]
         for tensor in operator.tensors:
             shared = high[:, names.index(tensor.name)] if tensor.name in names else np.ones(len(high))
             for dim, size in operator.dimensions:
                 if dim not in tensor.dimensions and dim not in self.tiles.group_of:
-                    shared = shared * min(size, total)
+                    shared = shared * np.minimum(size, total)
             found.append(shared * self._overlap(tensor.name, low, high))
-        return np.stack(found, axis=1)  # of one layout: kernels that read it are compiled for that
+        # All of one layout: kernels that read it are compiled for that.
+        return np.split(np.stack(found, axis=1), np.cumsum(counts)[:-1])
 
     @cached_property
     def _arrays(self) -> NDArray[np.int64]:
@@ -87,8 +89,8 @@ class ComputeStage:
             each.append(self.rows.sharing(tensor, arrays))
         return np.array([total, *each])
 
-    def _spreads(self, total: int) -> tuple[Floats, Floats]:
-        """Return the least and the most lanes (c, g) along each group.
+    def _spreads(self, totals: Sequence[int]) -> tuple[list[int], Floats, Floats]:
+        """Return the ways to spread each total, and the least and the most lanes (c, g) of all along each group.
 
         Two groups go through ranges that make up all numbers of lanes; the largest other takes what is left, and any
         further group all that it can use.
@@ -96,20 +98,19 @@ class ComputeStage:
         sizes = [float(np.prod([self._operator.sizes[name] for name in group.dimensions], dtype=np.float64))
                  for group in self.tiles.groups]
         order = sorted(range(len(sizes)), key=lambda place: sizes[place])
-        ranged = order[:-1][-2:]
-        low, high = np.ones((1, len(sizes))), np.ones((1, len(sizes)))
-        for place in ranged:
-            first, last = ranges(int(min(sizes[place], total)), _EXACT, _RANGES)
-            low, high = np.repeat(low, len(first), axis=0), np.repeat(high, len(first), axis=0)
-            low[:, place] = np.tile(first, len(low) // len(first))
-            high[:, place] = np.tile(last, len(high) // len(last))
-            fits = low.prod(axis=1) <= total
-            low, high = low[fits], high[fits]
+        ranged, parts = order[:-1][-2:], list[tuple[Floats, ...]]()
+        for total in totals:
+            every = _boxes(*(int(min(sizes[place], total)) for place in ranged))
+            parts.append(tuple(part[every[2] <= total] for part in every))
+        firsts, lasts, lanes = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        counts = [len(part[2]) for part in parts]
+        low, high = np.ones((2, len(lanes), len(sizes)))
+        low[:, ranged], high[:, ranged] = firsts, lasts
         for place in order[:-3]:
-            high[:, place] = min(sizes[place], total)
+            high[:, place] = np.minimum(sizes[place], np.repeat(totals, counts))
         if order:
-            high[:, order[-1]] = np.minimum(sizes[order[-1]], total / low.prod(axis=1))
-        return low, high
+            high[:, order[-1]] = np.minimum(sizes[order[-1]], np.repeat(totals, counts) / lanes)
+        return counts, low, high
 
     def _overlap(self, name: str, low: Floats, high: Floats) -> Floats:
         """Return (c) how many lanes, at most, want one word along sliding axes."""
@@ -125,3 +126,13 @@ class ComputeStage:
         lanes = high[:, first] * high[:, second]
         words = self.tiles.boxes(tensor, {first: low[:, first], second: low[:, second]})
         return np.minimum(most, lanes / np.minimum(words, lanes))
+
+
+@lru_cache(maxsize=64)
+def _boxes(*most: int) -> tuple[Floats, Floats, Floats]:
+    """Return the ends (c, n) of all boxes of ranges that make up 1 to each of ``most``, and products of the first."""
+    low, high = np.ones((2, 1, 0))
+    for each in most:
+        low, high = (np.column_stack([np.repeat(known, len(end), axis=0), np.tile(end, len(known))])
+                     for known, end in zip((low, high), ranges(each, _EXACT, _RANGES), strict=True))
+    return low, high, low.prod(axis=1)

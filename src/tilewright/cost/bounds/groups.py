@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 CELLS, SIDES = 24, 8
 """Most cells of a group, and most ranges of one dimension of a sliding axis."""
+MOST_BOXES = 1 << 12
+"""Pairs of products of extents that are looked up in one table."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,10 @@ class Tiles(Once):
         """Return (n) the least words of n boxes of ``tensor`` with at least these products in the two groups named."""
         first, second = sorted(least)
         (firsts, row), (seconds, column) = (np.unique(least[at], return_inverse=True) for at in (first, second))
+        if len(firsts) * len(seconds) > MOST_BOXES and len(row) > 1:  # a table of all pairs, few of which are asked for
+            half = len(row) // 2
+            return np.concatenate([self.boxes(tensor, {at: ends[part] for at, ends in least.items()})
+                                   for part in (slice(half), slice(half, None))])
         return self._sliding(self._slides(tensor), (first, second), (firsts, seconds))[row, column]
 
     def _sliding(self, axes: list[Axis], pair: tuple[int, int],

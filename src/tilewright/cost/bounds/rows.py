@@ -1,9 +1,9 @@
 """Machines of one structure that are bounded together: their numbers as arrays (r), a row each."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from tilewright.mapping import held_bits, tensor_bits
 from tilewright.workload import Tensor
 
 Made = TypeVar("Made")
+Kind = TypeVar("Kind", bound=Hashable)
 Floats = NDArray[np.float64]
 Whole = NDArray[np.object_]
 """Whole numbers of any size (Python's own), so that cycles are rounded up exactly."""
@@ -43,6 +44,13 @@ class Once:
                 del self._made[next(iter(self._made))]
         found: Made = self._made[key]
         return found
+
+    def each(self, keys: Sequence[Kind], make: Callable[[list[Kind]], list[Made]]) -> list[Made]:
+        """Return what ``make`` returns for each key; it is asked for those that are not made yet, all at once."""
+        found = {key: self._made[key] for key in keys if key in self._made}
+        new = [key for key in keys if key not in found]
+        found |= dict(zip(new, make(new) if new else (), strict=True))
+        return [self.once(key, partial(found.__getitem__, key)) for key in keys]
 
 
 @dataclass(frozen=True)
