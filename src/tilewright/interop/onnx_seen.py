@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tilewright.interop import views
 from tilewright.interop.onnx_macs import window_padding
-from tilewright.interop.onnx_vectors import EACH_WORD, VIEWS
+from tilewright.interop.onnx_vectors import EACH_WORD, KINDS
 from tilewright.interop.scene import NodeView
 from tilewright.interop.views import Seen
 
@@ -69,7 +69,7 @@ def _pooled(node: NodeView) -> Seen | None:
 
 _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
     **dict.fromkeys(EACH_WORD, views.broadcast),
-    **dict.fromkeys(VIEWS, views.kept),
+    **dict.fromkeys(KINDS.views, views.kept),
     **dict.fromkeys(("Softmax", "LogSoftmax"), lambda node: views.rows(node, [node.integer("axis", -1)])),
     **dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"), _normed),
     **dict.fromkeys(("InstanceNormalization", "GroupNormalization"),

@@ -51,8 +51,8 @@ def test_the_table_covers_what_importers_know():
     assert set(_NAMES) | {"bias", "copy"} == set(VECTOR_KINDS)
     spelled = Counter(name for names in _NAMES.values() for name in names.split())
     assert {name for name, count in spelled.items() if count > 1} == set()
-    tables = (onnx_vectors._PER_OUTPUT, onnx_vectors._PER_INPUT, onnx_vectors._POOLS, onnx_vectors._NARY,
-              torch_vectors._PER_OUTPUT, torch_vectors._PER_INPUT, torch_vectors.POOLS,
+    tables = (onnx_vectors.KINDS.per_output, onnx_vectors.KINDS.per_input, onnx_vectors._POOLS, onnx_vectors._NARY,
+              torch_vectors.KINDS.per_output, torch_vectors.KINDS.per_input, torch_vectors.POOLS,
               torch_vectors._SPECIAL, OPERATIONS_PER_ELEMENT)
     for name in (name for table in tables for name in table):
         found = vector_kind(VectorOperator("y", name, 10, 20, 10, ("a", "b")))

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.interop import views
 from tilewright.interop.pytorch.arranged import APPEND
 from tilewright.interop.pytorch.macs import spread
-from tilewright.interop.pytorch.vectors import CONVERSIONS, EACH_WORD, POOLS, VIEWS
+from tilewright.interop.pytorch.vectors import CONVERSIONS, KINDS, POOLS
 from tilewright.interop.scene import NodeView
 from tilewright.interop.views import Seen
 
@@ -46,8 +46,8 @@ def _normed(node: NodeView) -> Seen:
 
 
 _SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
-    **dict.fromkeys(EACH_WORD, views.broadcast),
-    **dict.fromkeys(VIEWS | CONVERSIONS | {"dropout", "feature_dropout", "alpha_dropout"}, views.kept),
+    **dict.fromkeys(KINDS.each_word, views.broadcast),
+    **dict.fromkeys(KINDS.views | CONVERSIONS | {"dropout", "feature_dropout", "alpha_dropout"}, views.kept),
     **dict.fromkeys(("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax"),
                     lambda node: views.rows(node, [node.integer("dim", -1)])),
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"), _normed),

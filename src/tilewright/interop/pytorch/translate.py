@@ -11,7 +11,7 @@ from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size
 from tilewright.interop.pytorch.seen import seen
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
 from tilewright.interop.pytorch.torch import SCAN
-from tilewright.interop.pytorch.vectors import CONVERSIONS, VIEWS, is_vector, translate_vector
+from tilewright.interop.pytorch.vectors import CONVERSIONS, KINDS, is_vector, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, quantised_types, translated
 from tilewright.workload import Graph, Node
 
@@ -25,7 +25,7 @@ _RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "r
 _SHAPED = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
            "new_empty_strided", "sym_size", "_shape_as_tensor"}
 # What PyTorch makes as views: they share memory with what they are made of.
-_SHARING = {*VIEWS - {"clone", "contiguous", "lift_fresh_copy", "detach_copy", "view_copy"}, *"""
+_SHARING = {*KINDS.views - {"clone", "contiguous", "lift_fresh_copy", "detach_copy", "view_copy"}, *"""
 permute transpose t numpy_T adjoint mT mH movedim swapaxes swapdims slice select narrow diagonal split split_with_sizes
 chunk unbind tensor_split unfold as_strided expand expand_as
 """.split()}
@@ -140,7 +140,7 @@ def _is_folded(scene: Scene, call: Call, memory: _Memory) -> bool:
             scene.constants.difference_update(memory.sharing(call.tensors[0]))
         return False
     scene.constants.update(call.outputs)
-    if kind in VIEWS | {"t", "transpose", "permute", "numpy_T", "mT"} and len(call.tensors) == 1:
+    if kind in KINDS.views | {"t", "transpose", "permute", "numpy_T", "mT"} and len(call.tensors) == 1:
         scene.origins[call.outputs[0]] = scene.origin(call.tensors[0])
     return True
 
