@@ -112,6 +112,11 @@ def listed(claim: Claim, ours: Iterable[float], form: str = "{:.2f}") -> "Judgem
     return judge(claim, values, ", ".join(map(form.format, values)))
 
 
+def counted(claim: Claim, told: Sequence[bool], because: str = "", of: str = "") -> "Judgement":
+    """Judge a claim by the share of cases (``of`` what) in which it is so, and tell how many they are."""
+    return judge(claim, sum(told) / len(told), f"{sum(told)} of {len(told)} {of}".rstrip(), because)
+
+
 def effect(reached: Sequence[float] | None) -> str:
     """Return what part of an effect was found as people read it, for example ``85 % (79 to 90)``."""
     if reached is None:

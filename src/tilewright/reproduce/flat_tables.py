@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.fusion.flat import FLAT_MODELS, flat_block, fused_costs, fused_space, table_words
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, judge
+from tilewright.reproduce.claims import Judgement, counted, judge
 from tilewright.reproduce.flat_runs import AGREES, EDGE, READING, machine_of
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
@@ -80,10 +80,9 @@ def _roofline(setting: Setting, runner: Runner, batch: int) -> Findings:
     dense = [value > RIDGE for each in found for name, value in each.items() if name not in (*pair, "f(L,A)")]
     low = [each[name] < RIDGE for each in found for name in pair]
     higher = [each["f(L,A)"] > max(each[name] for name in pair) and each["f(L,A)"] > RIDGE for each in found]
-    judged: tuple[Judgement, ...] = (judge(SUFFICIENT, sum(dense) / len(dense), f"{sum(dense)} of {len(dense)}"),
-                                     judge(LOW, sum(low) / len(low), f"{sum(low)} of {len(low)}"))
+    judged: tuple[Judgement, ...] = (counted(SUFFICIENT, dense), counted(LOW, low))
     if batch == 1:
-        judged += (judge(HIGHER, sum(higher) / len(higher), f"{sum(higher)} of {len(higher)}"),)
+        judged += (counted(HIGHER, higher),)
     rows = tuple((model, sequence, name, value, min(TPU_TFLOPS, value * TPU_GBS / 1e3), TPU_TFLOPS)
                  for (model, sequence), each in zip(keys, found, strict=True) for name, value in each.items())
     table = Table("intensities", f"Operations a byte, batch {batch}; the ridge is {RIDGE:.0f}", (

@@ -27,7 +27,7 @@ from tilewright.recommendation import (
     train_recommender,
     training_options,
 )
-from tilewright.reproduce.claims import Claim, judge, listed, right
+from tilewright.reproduce.claims import Claim, counted, judge, listed, right
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, claims, reproduction
 from tilewright.reproduce.study import Value as Entry
 
@@ -239,7 +239,6 @@ def table2(setting: Setting, runner: Runner) -> Findings:
     table = Table("links", "Bandwidth of operands, and what links carry", (
         "Dataflow", "Inputs", "Weights", "Outputs", "Horizontal", "Vertical"), tuple(rows))
     moved, linked = ([each for row in same for each in row[part]] for part in (slice(0, 3), slice(3, 5)))
-    return Findings((table,), (judge(BANDWIDTH, float(np.mean(moved)), f"{sum(moved)} of {len(moved)}"),
-                               judge(LINKS, float(np.mean(linked)), f"{sum(linked)} of {len(linked)}")),
+    return Findings((table,), (counted(BANDWIDTH, moved), counted(LINKS, linked)),
                     notes=(f"The array as one partition {'agrees' if agrees else 'disagrees'} with "
                            "`tilewright systolic`.",))

@@ -12,7 +12,7 @@ from math import ceil, log2
 
 from tilewright.cost import SAGAR, best_configurations
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import judge
+from tilewright.reproduce.claims import counted, judge
 from tilewright.reproduce.sagar_figures import NETWORKS, layers
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
@@ -80,10 +80,9 @@ def figure14(setting: Setting, runner: Runner) -> Findings:
         for sigma in UNITS]
     fewer = SAGAR.macs / UNITS["sigma_a"]
     return Findings((table,), (
-        judge(AHEAD, sum(ahead) / len(ahead), f"{sum(ahead)} of {len(ahead)} layers"),
-        judge(WIDER, sum(wider) / len(wider), f"{sum(wider)} of {len(wider)} steps"),
+        counted(AHEAD, ahead, of="layers"), counted(WIDER, wider, of="steps"),
         judge(TENFOLD, max(ratios), f"{max(ratios):.1f}x", f"there are {fewer:.1f} times fewer units"),
-        judge(BEHIND, sum(behind) / len(behind), f"{sum(behind)} of {len(behind)} networks"),
+        counted(BEHIND, behind, of="networks"),
         judge(SEVENTY, float(last["sigma_a"] == 0.7), f"{last['sigma_a']:.0%}; {last['sigma_70']:.0%} with "
               f"{UNITS['sigma_70']:,} units, which are of SAGAR's area if that is 30 % less")), (
             Plot("sparsity", "Cycles of AlphaGoZero over SAGAR's", shown, {

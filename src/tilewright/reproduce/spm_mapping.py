@@ -26,7 +26,7 @@ from tilewright.allocation import (
 )
 from tilewright.base import InputError
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import apart, judge, lower
+from tilewright.reproduce.claims import apart, counted, judge, lower
 from tilewright.reproduce.spm_savings import NETWORKS, SIZES, Found, faults, measured, problem_of, solved
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 from tilewright.workload import MacNode, tensor_graph, zoo
@@ -80,8 +80,7 @@ def figure42(setting: Setting, runner: Runner) -> Findings:
     found, table = _graphs(setting, runner)
     worse = [one["moved"]["onsram-eager"] > one["moved"]["exact"] for one in found]
     ported = [one["moved"]["onsram-static"] > one["moved"]["onsram-multi"] for one in found]
-    return Findings((table,), (judge(WORSE, fmean(worse), f"{sum(worse)} of {len(worse)}"),
-                               judge(PORTED, fmean(ported), f"{sum(ported)} of {len(ported)}")),
+    return Findings((table,), (counted(WORSE, worse), counted(PORTED, ported)),
                     (_matrix("greedy", "The eager rule on the first graph", solved(reuse_graph(0), "onsram-eager")),))
 
 
@@ -91,8 +90,7 @@ def figure43(setting: Setting, runner: Runner) -> Findings:
     found, table = _graphs(setting, runner)
     fewer = [one["stored"]["exact"] < one["stored"]["onsram-eager"] for one in found]
     meets = [one["moved"]["exact"] <= one["bound"] for one in found]
-    return Findings((table,), (judge(FEWER, fmean(fewer), f"{sum(fewer)} of {len(fewer)}"),
-                               judge(MEETS, fmean(meets), f"{sum(meets)} of {len(meets)}")),
+    return Findings((table,), (counted(FEWER, fewer), counted(MEETS, meets)),
                     (_matrix("best", "The best plan of the first graph", solved(reuse_graph(0), "exact")),))
 
 
@@ -163,7 +161,7 @@ def figure55(setting: Setting, runner: Runner) -> Findings:
     return Findings((table,), (
         judge(WEIGHS, fmean(weighed), ", ".join(f"{one:.3f}" for one in weighed),
               "each life begins and ends once in any plan; with words of 8 bits nothing else is left of either"),
-        judge(SAME, fmean(least), f"{sum(least)} of {len(least)}")), tuple(
+        counted(SAME, least)), tuple(
             _matrix(name, name, solved(problem_of(name, 32), "exact", "thesis")) for name in SHOWN
             if name in setting["networks"]))
 

@@ -31,7 +31,7 @@ from tilewright.allocation import (
     verify,
 )
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, apart, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, apart, counted, gain, judge, lower
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, published, reproduction
 from tilewright.workload import TensorGraph, tensor_graph, zoo
 
@@ -216,7 +216,7 @@ def figure71(setting: Setting, runner: Runner) -> Findings:
     return _swept(found, sizes, (
         judge(LEAST, apart(least[0], PRINTED_LEAST), f"{1 + least[0] / 100:.3f} ({least[1]} at {least[2]} KB)"),
         judge(MEAN, 1 + min(means.values()) / 100, f"{1 + min(means.values()) / 100:.3f}"),
-        judge(SMALLEST, fmean(high), f"{sum(high)} of {len(high)}", "the text's own least is 1.19x, at 32 KB"),
+        counted(SMALLEST, high, "the text's own least is 1.19x, at 32 KB"),
         judge(FORTY, 0.0, f"{least[0]:.1f} % ({least[1]})", "the text has 1.19x for ResNet at 32 KB",
               impossible=PRINTED_LEAST < 40)))
 
@@ -234,8 +234,7 @@ def figure72(setting: Setting, runner: Runner) -> Findings:
     first = [next(size for size in (*sizes, PLENTY) if _part(found, network, size) > 0.999)
              for network in ("LSTM", "Minerva")]
     return _swept(found, sizes, (
-        judge(WHOLE, fmean(whole), f"{sum(whole)} of {len(whole)}"),
-        judge(WORST, apart(worst, 39.5), f"{worst:.1f} %"),
+        counted(WHOLE, whole), judge(WORST, apart(worst, 39.5), f"{worst:.1f} %"),
         judge(EARLIER, lower([(first[0], first[1])]), f"{first[0]} and {first[1]} KB"),
         judge(ABOVE, 0.0, "42.93 % and 43.71 % in table 7.1, 47.76 % and 53.65 % without limit",
               impossible=TABLE["LSTM"][3] < TABLE["VGG"][3])))
@@ -254,8 +253,7 @@ def figure73(setting: Setting, runner: Runner) -> Findings:
     real = [1 - float(value["bound_left"]) for value in zoos.values()]
     numbers = [saved(value) for value in zoos.values()]
     return _swept({**found, **zoos}, sizes, (
-        judge(GROWS, fmean(grows), f"{sum(grows)} of {len(grows)}",
-              "a chain whose tensors are cut to the scratchpads never has to let go of one"),
+        counted(GROWS, grows, "a chain whose tensors are cut to the scratchpads never has to let go of one"),
         judge(WEIGHED, min(real), f"{real[0]:.2f} and {real[1]:.2f}",
               f"of transfers by number {numbers[0]:.2f} and {numbers[1]:.2f}: sizes are left out")))
 
@@ -272,7 +270,7 @@ def figure74(setting: Setting, runner: Runner) -> Findings:
     chains = [over[network] > 1.01 for network in ("CNN", "LeNet5", "Minerva", "VGG")]
     furthest = max(over, key=lambda network: over[network])
     return _swept(found, sizes, (
-        judge(CHAINS, fmean(chains), f"{sum(chains)} of {len(chains)}", "cut tensors of one operation always fit"),
+        counted(CHAINS, chains, "cut tensors of one operation always fit"),
         judge(FURTHEST, float(furthest == "ResNet"), f"{furthest}, {over[furthest]:.2f} times")))
 
 
