@@ -145,6 +145,13 @@ class Node:
             raise self.fail("must be a finite number", str(shown(self.value))[:_MOST_SHOWN])
         return float(value)
 
+    def not_negative(self, names: Mapping[str, Any] | None = None) -> float:
+        """Return a number that is not below 0."""
+        value = self.number(names)
+        if value < 0:
+            raise self.fail("must not be negative", value)
+        return value
+
     def whole(self, names: Mapping[str, Any] | None = None, least: int = 1) -> int:
         """Return a whole number of at least ``least``."""
         value = self.number(names)

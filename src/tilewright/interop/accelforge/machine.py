@@ -234,9 +234,7 @@ class _Reader:
             if action is None or "energy" not in action:
                 return self._estimated(node).access(capacity, word) if node["component_class"].value != "Dummy" else (
                     AccessEnergy(0.0, 0.0, 0.0, 0.0))
-            energy = action["energy"].number(self.names)
-            if energy < 0:
-                raise action["energy"].fail("must not be negative", energy)
+            energy = action["energy"].not_negative(self.names)
             found.append(energy * 1e12 * word / self._bits_of(node, action) * scale)
         read, write = found
         return AccessEnergy(read, write, write, read)

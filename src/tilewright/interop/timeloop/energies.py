@@ -70,14 +70,14 @@ def read_energies(files: Files) -> Energies:
         for action in entry.get("actions", []).items():
             action.fields()
             action.note_unknown({"name", "energy", "arguments"})
-            energy = _figure(action["energy"])
+            energy = action["energy"].not_negative()
             kind = str(action["name"].value)
             if kind in found and found[kind] != energy:
                 action.approximated(f"{kind} of {name} for several arguments: the largest is taken")
             found[kind] = max(energy, found.get(kind, 0.0))
     for name, entry in _entries(files, "ART"):
         places.setdefault(name, []).append(entry)
-        areas[name] = _figure(entry["area"])
+        areas[name] = entry["area"].not_negative()
     return Energies(actions, areas, {name: tuple(found) for name, found in places.items()})
 
 
@@ -91,13 +91,6 @@ def _entries(files: Files, kind: str) -> Iterator[tuple[str, Node]]:
             if "name" not in entry.fields():
                 raise entry.fail("must have a name")
             yield _RANGE.sub("", str(entry["name"].value)).split(".")[-1], entry
-
-
-def _figure(node: Node) -> float:
-    found = node.number()
-    if found < 0:
-        raise node.fail("must not be negative", found)
-    return found
 
 
 def compute_action(energies: Energies, name: str) -> float | None:

@@ -117,14 +117,7 @@ def _compute(array: Node, bits: int) -> Compute:
     given = next((array[name] for name in ("unit_energy", "multiplier_energy") if array[name].value is not None), None)
     if given is None:
         return _looked_up(array, "MAC", "int").compute(bits)
-    return Compute(energy_pj_per_mac=_energy(given))
-
-
-def _energy(node: Node) -> float:
-    value = node.number()
-    if value < 0:
-        raise node.fail("must not be negative", value)
-    return value
+    return Compute(energy_pj_per_mac=given.not_negative())
 
 
 def _looked_up(node: Node, name: str, kind: str) -> Estimated:
@@ -280,5 +273,5 @@ def _access(store: ServedMemory, word: int, capacity: float) -> AccessEnergy:
         if len(widths) > 1:
             node["ports"].approximated(f"{direction} of {store.name} over ports of {sorted(widths)} bits: energies of "
                                        "a bit are those of the narrowest")
-        costs[direction] = _energy(node[f"{kind}_cost"]) * word / min(widths)
+        costs[direction] = node[f"{kind}_cost"].not_negative() * word / min(widths)
     return AccessEnergy(costs["tl"], costs["fh"], costs["fl"], costs["th"])
