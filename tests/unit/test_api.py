@@ -237,3 +237,15 @@ def test_a_machine_may_be_yaml_text_and_no_name_is_too_long_to_be_told_wrong():
         tw.load_accelerator(flow)
     with pytest.raises(tw.InputError, match="must be"):
         tw.load_network(flow)
+
+
+@pytest.mark.parametrize("network", [None, 3, b"resnet50", ["ncf"]])
+def test_what_is_no_network_is_refused(network):
+    with pytest.raises(tw.InputError, match="network: must be a name, a file, a graph, or operators"):
+        tw.load_network(network)
+
+
+@pytest.mark.parametrize("seed", [1.5, float("nan"), "1", None])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(tw.InputError, match="seed: must be a whole number from 0 to"):
+        tw.map("ncf", arch="edge-s1", budget=10, seed=seed, store=False)

@@ -1,7 +1,7 @@
 """What a user names, as nouns: networks, machines, operators, mappings."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -69,7 +69,9 @@ def load_network(network: Network, bind: Mapping[str, int | str] | None = None) 
         return network
     if isinstance(network, Operator):
         return Graph(network.name, (MacNode(network),), "given")
-    operators = cast("Sequence[Operator]", network)
+    operators = tuple(network) if isinstance(network, Iterable) else (network,)
+    if not all(isinstance(operator, Operator) for operator in operators):
+        raise InputError("network", "must be a name, a file, a graph, or operators", network)
     return Graph("operators", tuple(MacNode(operator) for operator in operators), "given")
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, get_args
 
@@ -118,8 +119,8 @@ def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str
 
 def check_seed(seed: int) -> None:
     """Raise an `InputError` unless a seed is one that every generator and database takes."""
-    if not 0 <= seed <= LARGEST_NUMBER:
-        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
+    if not (isinstance(seed, Integral) and 0 <= seed <= LARGEST_NUMBER):
+        raise InputError("seed", f"must be a whole number from 0 to {LARGEST_NUMBER}", seed)
 
 
 def counts_vector(vector: str) -> bool:

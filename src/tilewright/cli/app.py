@@ -1,5 +1,6 @@
 """The command line: its verbs, and how errors reach a person."""
 
+import errno
 import os
 import re
 import signal
@@ -58,6 +59,8 @@ app = typer.Typer(
     help="Map networks onto DNN accelerators: the best mapping of every layer, what it costs, why, and how far from "
          "the optimum it can still be.")
 
+_FULL = errno.ENOSPC, errno.EDQUOT
+
 VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "map": mapping.map_network, "pipeline": pipeline.pipeline, "evaluate": evaluate.evaluate,
     "explain": explain.explain, "replay": replay.replay, "convert": convert.convert, "systolic": systolic.systolic,
@@ -106,6 +109,9 @@ def main() -> None:
             raise
         with suppress(OSError):
             sys.stdout.flush()
+        if isinstance(error, OSError) and error.errno in _FULL:
+            error = InputError(str(error.filename or "standard output"), "must be a place with room", error.strerror,
+                               "Make room, or write elsewhere")
         print(_message(error), file=sys.stderr)
         sys.exit(WRONG_INPUT if isinstance(error, InputError) else INTERNAL_ERROR)
 

@@ -31,15 +31,15 @@ def read_arrays(path: Path, kind: str, field: str, verb: str) -> tuple[Arrays, d
 
     Raises an `InputError` if there is no such file, or it holds something else.
     """
-    rule = f"must be a file that {verb} wrote"
+    rule, mend = f"must be a file that {verb} wrote", f"Train one: tilewright {verb}"
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise InputError(field, "must be a file", str(path), f"Train one: tilewright {verb}") from None
-    except Exception as error:
-        raise InputError(field, rule, str(path), str(error)[:80]) from None
+        raise InputError(field, "must be a file", str(path), mend) from None
+    except Exception:  # whatever unpickling other files ends with
+        raise InputError(field, rule, str(path), mend) from None
     if not isinstance(found, dict) or found.get("kind") != kind:
-        raise InputError(field, rule, str(path))
+        raise InputError(field, rule, str(path), mend)
     return {name: part.numpy() for name, part in found["arrays"].items()}, json.loads(found["about"])
 
 
@@ -60,11 +60,11 @@ def read_state(path: Path, kind: str, mark: str) -> dict[str, Any] | None:
         return None
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise InputError("checkpoint", "must be a file that training wrote", str(path), str(error)[:80]) from None
+    except Exception:  # whatever unpickling other files ends with
+        found = None
+    mend = "Delete it to begin anew, or name another file"
     if not isinstance(found, dict) or found.get("kind") != kind:
-        raise InputError("checkpoint", "must be a file that training wrote", str(path))
+        raise InputError("checkpoint", "must be a file that training wrote", str(path), mend)
     if found["mark"] != mark:
-        raise InputError("checkpoint", "must be of the same training: data, network, seed and pace", str(path),
-                         "Delete it to begin anew, or name another file")
+        raise InputError("checkpoint", "must be of the same training: data, network, seed and pace", str(path), mend)
     return dict(found["state"])

@@ -395,7 +395,7 @@ ORDINARY = ("--within", "area=0.02mm2")
     ((*ORDINARY, "-b", "many"), "budget: must be a number of samples or a time"),
     ((*ORDINARY, "-b", "0s"), "budget.seconds: must be positive"),
     ((*ORDINARY, TWO, "-b", "1"), "samples: must be at least one for each of the 2 layers; Got 1"),
-    ((*ORDINARY, "--seed", "-1"), "seed: must be from 0 to"),
+    ((*ORDINARY, "--seed", "-1"), "seed: must be a whole number from 0 to"),
     ((*ORDINARY, "--fix", "mapping=magic"), "dataflow: must be a known dataflow; Got 'magic'"),
     ((*ORDINARY, "--fix", "mapping"), "fix: must be mapping=DATAFLOW or hardware"),
     ((*ORDINARY, "--fix", "hardware=1"), "fix: must be mapping=DATAFLOW or hardware"),

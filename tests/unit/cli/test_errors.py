@@ -1,5 +1,7 @@
 """Bad input: one message that says what to mend, exit code 2, never a traceback."""
 
+import errno
+
 import pytest
 
 from tilewright.cli import app
@@ -39,8 +41,8 @@ WRONG = {
     "budget": ((*MAP[:-2], "x", "--no-store"), "budget: must be a number of samples or a time"),
     "budget endless": ((*MAP[:-2], "1e400", "--no-store"), "budget.samples: must be at most"),
     "budget too large": ((*MAP[:-2], "1e19", "--no-store"), "budget.samples: must be at most"),
-    "seed": ((*MAP, "--seed", "-1"), "seed: must be from 0 to 9223372036854775807; Got -1"),
-    "seed too large": ((*MAP, "--seed", "9223372036854775808"), "seed: must be from 0 to"),
+    "seed": ((*MAP, "--seed", "-1"), "seed: must be a whole number from 0 to 9223372036854775807; Got -1"),
+    "seed too large": ((*MAP, "--seed", "9223372036854775808"), "seed: must be a whole number from 0 to"),
     "size": (("map", "matmul:M=2147483648,N=1,K=1", "-a", "eyeriss"), "matmul.M: must be at most 2,147,483,647"),
     "macs": (("map", "matmul:M=300000,N=300000,K=300000", "-a", "eyeriss"), "matmul.macs: must be at most 2,251"),
     "bind of an operator": ((*MAP, "--bind", "batch=3"), "bind: must be left out where operators are given"),
@@ -107,6 +109,17 @@ def test_a_fault_of_ours_says_so_and_shows_its_traceback_when_asked(tilewright, 
     assert found.err.startswith("Internal error: RuntimeError: oh\nThis is a fault of Tilewright")
     with pytest.raises(RuntimeError, match="oh"):
         tilewright("bounds", "ncf", "-a", "eyeriss", "--debug")
+
+
+def test_a_disk_without_room_is_no_fault_of_ours(tilewright, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tilewright.api.bounds", full)
+    found = tilewright("bounds", "ncf", "-a", "eyeriss")
+    assert found.code == 2
+    assert found.err == ("Error: standard output: must be a place with room; Got 'No space left on device'; Make room, "
+                         "or write elsewhere.\n")
 
 
 @pytest.mark.parametrize("verb", [command.name for command in app.registered_commands])

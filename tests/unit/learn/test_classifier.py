@@ -53,7 +53,7 @@ def test_a_stopped_training_goes_on_to_the_same_network_bit_for_bit(tmp_path):
     with pytest.raises(InputError, match="same training"):
         trained(TrainingWatch(checkpoint=place, mark="another"))
     place.write_bytes(b"no file of ours")
-    with pytest.raises(InputError, match="that training wrote"):
+    with pytest.raises(InputError, match=r"that training wrote; Got .*; Delete it to begin anew"):
         trained(TrainingWatch(checkpoint=place, mark="it"))
 
 
