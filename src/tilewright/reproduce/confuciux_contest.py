@@ -28,7 +28,8 @@ Figures = Mapping[Row, Mapping[str, float]]
 Measure = Callable[[Figures], float]
 TIED = 1.05
 """Figures that are no further apart are tied, as they are at the digits printed."""
-TRAFFIC = {True: "free traffic, as published", False: "through the DRAM"}
+TRAFFIC = {True: "free traffic", False: "through the DRAM"}
+OUT_OF_REACH = "Where the optimum is none, even the smallest choices are over the budget."
 
 
 class Way(NamedTuple):
@@ -37,6 +38,15 @@ class Way(NamedTuple):
     asked: Query
     method: str
     part: str = "last"
+
+    def with_traffic(self, free: bool) -> "Way":
+        """Return the same with free traffic, or through the DRAM."""
+        return self._replace(asked=self.asked._replace(free=free))
+
+    @property
+    def unit(self) -> float:
+        """What cycles or picojoules are multiplied by: tables have nanojoules."""
+        return 1e-3 if self.asked.objective == "energy" else 1.0
 
 
 @dataclass(frozen=True)
@@ -113,15 +123,15 @@ def failing(columns: Sequence[str]) -> Measure:
 
 @dataclass(frozen=True)
 class ContestOutcome:
-    """What came of a table's searches: figures by seed of each traffic, tables."""
+    """What came of a table's searches: figures by seed of each traffic, and the table of all."""
 
     seeds: Mapping[bool, Sequence[Figures]]
-    tables: tuple[Table, ...]
+    table: Table
 
     def findings(self, measured: Sequence[Measures], *judged: Judgement, notes: tuple[str, ...] = ()) -> Findings:
         """Judge what is measured (with free traffic, if that was asked for), and add what was judged otherwise."""
         figures = next(iter(self.seeds.values()))
-        return Findings(self.tables, (*(one.judged(figures) for one in measured), *judged), notes=notes)
+        return Findings((self.table,), (*(one.judged(figures) for one in measured), *judged), notes=notes)
 
 
 def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcome:
@@ -133,24 +143,22 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
                 and asked.within in setting.values.get("budgets", (asked.within,))):
             rows.append(row)
     columns = [name for name in printed.columns if name in setting.values.get("methods", printed.columns)]
-    seeds, tables, optima = dict[bool, Any](), [], dict[Query, Any]()
+    seeds, optima = dict[bool, Any](), dict[Query, Any]()
+    ways = {(row, name): printed.way(row, name) for row in rows for name in columns}
     for free in setting.free:
-        printed_ways = {(row, name): printed.way(row, name) for row in rows for name in columns}
-        ways = {key: way._replace(asked=way.asked._replace(free=free)) for key, way in printed_ways.items()}
-        every = list(dict.fromkeys(way.asked for way in ways.values()))
+        own = {key: way.with_traffic(free) for key, way in ways.items()}
+        every = list(dict.fromkeys(way.asked for way in own.values()))
         optima |= dict(zip(every, runner.run([optimum_cell(asked) for asked in every]), strict=True))
-        searches = list(dict.fromkeys((way.asked, way.method) for way in ways.values() if way.method != "uniform"
+        searches = list(dict.fromkeys((way.asked, way.method) for way in own.values() if way.method != "uniform"
                                       and optima[way.asked]["optimum"] is not None))
         values = iter(runner.run([method_cell(*search, setting["epochs"], seed) for search in searches
                                   for seed in range(setting.seeds)]))
         found = {search: [next(values) for _ in range(setting.seeds)] for search in searches}
-        seeds[free] = [{row: {name: figure(ways[row, name], found, optima, seed) for name in columns} for row in rows}
+        seeds[free] = [{row: {name: figure(own[row, name], found, optima, seed) for name in columns} for row in rows}
                        for seed in range(setting.seeds)]
-        tables.append(_table(printed, ways, seeds[free], optima, free))
     every_style = sorted({(way.asked.network, way.asked.style) for way in ways.values()})
     notes = tuple(confirmed_note(runner, *one) for one in every_style)
-    tables[0] = Table(tables[0].name, tables[0].title, tables[0].columns, tables[0].rows, notes)
-    return ContestOutcome(seeds, tuple(tables))
+    return ContestOutcome(seeds, _table(printed, ways, seeds, optima, notes))
 
 
 def figure(way: Way, found: Mapping[tuple[Query, str], Sequence[Mapping[str, Any]]],
@@ -158,39 +166,39 @@ def figure(way: Way, found: Mapping[tuple[Query, str], Sequence[Mapping[str, Any
     """Return a figure (cycles, nanojoules or minutes) of one seed; NaN where nothing was found, or can be."""
     if optima[way.asked]["optimum"] is None:
         return nan
-    scale = 1e-3 if way.asked.objective == "energy" and way.part != "minutes" else 1.0
     if way.method == "uniform":
         value = optima[way.asked]["uniform"]
-        return nan if value is None else float(value) * scale
+        return nan if value is None else float(value) * way.unit
     run = found[way.asked, way.method][seed]
     if way.part == "minutes":
         return float(run["minutes"])
     if run["taken"] > 1 + 1e-9:
         return nan
     if way.part == "valid":
-        return nan if run["history"] is None else float(run["history"][0][1]) * scale
-    return float(run[way.part]) * scale
+        return nan if run["history"] is None else float(run["history"][0][1]) * way.unit
+    return float(run[way.part]) * way.unit
 
 
-def _table(printed: Printed, ways: Mapping[tuple[Row, str], Way], seeds: Sequence[Figures],
-           optima: Mapping[Query, Mapping[str, Any]], free: bool) -> Table:
-    """Return medians over seeds beside what is printed, and the optimum of each search of a row."""
-    rows, columns = list(seeds[0]), list(next(iter(seeds[0].values())))
-    users: dict[Query, str] = {ways[rows[0], name].asked: name for name in columns}
-    lines = []
+def _table(printed: Printed, ways: Mapping[tuple[Row, str], Way], seeds: Mapping[bool, Sequence[Figures]],
+           optima: Mapping[Query, Mapping[str, Any]], notes: tuple[str, ...]) -> Table:
+    """Return what is printed of each row, medians over seeds with each traffic, and the optimum of each search."""
+    rows, columns = [*dict.fromkeys(row for row, _ in ways)], [*dict.fromkeys(name for _, name in ways)]
+    users = [*{ways[rows[0], name].asked: name for name in columns if ways[rows[0], name].part != "minutes"}.values()]
+    lines = list[tuple[str, ...]]()
     for row in rows:
-        theirs = printed.figures[row]
-        ours = {name: _median([one[row][name] for one in seeds]) for name in columns}
-        best_ones = {name: float(optima[ways[row, name].asked]["optimum"] or nan)
-                     * (1e-3 if ways[row, name].asked.objective == "energy" else 1.0) for name in users.values()}
-        last = next(name for name in reversed(columns) if ways[row, name].part != "minutes")
-        above = ours[last] / best_ones.get(last, nan) - 1 if last in best_ones else nan
-        lines.append((*row, *(shown(theirs[name]) for name in columns), *(shown(ours[name]) for name in columns),
-                      *(shown(value) for value in best_ones.values()), "" if isnan(above) else f"{100 * above:.0f} %"))
-    heads = [f"{who} {name}" for who in ("Paper", "Ours") for name in columns]
-    return Table("allocations" if free else "allocations-dram", f"Medians over seeds, {TRAFFIC[free]}", (
-        *printed.labels, *heads, *(f"Optimum {name}" if len(users) > 1 else "Optimum" for name in users.values()),
-        "Last above the optimum"), tuple(lines))
+        theirs = [shown(printed.figures[row][name]) for name in columns]
+        lines.append((*row, "the paper", *theirs, *[""] * (len(users) + 1)))
+        for free, found in seeds.items():
+            ours = {name: _median([one[row][name] for one in found]) for name in columns}
+            least = {name: float(optima[own.asked]["optimum"] or nan) * own.unit
+                     for name in users for own in [ways[row, name].with_traffic(free)]}
+            above = ours[users[-1]] / least[users[-1]] - 1
+            lines.append((*row, f"ours, {TRAFFIC[free]}", *map(shown, (*ours.values(), *least.values())),
+                          "" if isnan(above) else f"{100 * above:.0f} %"))
+    tight = any(one["optimum"] is None for one in optima.values())
+    return Table("allocations", "As published, and medians over seeds", (
+        *printed.labels, "Figures", *columns, *(f"Optimum {name}" if len(users) > 1 else "Optimum" for name in users),
+        f"{users[-1]} above the optimum"), tuple(lines), (*notes, *(OUT_OF_REACH,) * tight))
 
 
 def _median(values: Sequence[float]) -> float:
