@@ -17,6 +17,32 @@ from statistics import median
 Figure = float | str | None
 Figures = dict[str, Figure]
 
+LABELS = {
+    "dense_mappings_per_second": "Dense model, ragged mappings, all cores",
+    "dense_mappings_per_second_one_thread": "  one thread",
+    "dense_perfect_mappings_per_second": "Dense model, perfect factors, all cores",
+    "dense_perfect_mappings_per_second_one_thread": "  one thread",
+    "dense_stride2_mappings_per_second": "Dense model, stride 2, ragged, all cores",
+    "dense_c_loop_mappings_per_second": "Plain C loop, ragged mappings, all cores",
+    "dense_c_loop_mappings_per_second_one_thread": "  one thread",
+    "dense_c_loop_perfect_mappings_per_second": "Plain C loop, perfect factors, all cores",
+    "dense_c_loop_perfect_mappings_per_second_one_thread": "  one thread",
+    "dense_stride2_c_loop_mappings_per_second": "Plain C loop, stride 2, ragged, all cores",
+    "gamma_samples_per_second": "Gamma end to end, a million samples of a layer",
+    "gamma_samples_per_second_one_thread": "  one thread",
+    "gamma_10k_samples_per_second": "Gamma end to end, 10,000 samples of a layer",
+    "gamma_10k_seconds": "  seconds for these",
+    "resnet50_map_seconds": "ResNet-50 on Eyeriss, Gamma, a million samples a layer: seconds",
+    "resnet50_layers": "  distinct layers",
+    "resnet50_samples_per_second": "  samples per second",
+    "first_compile_seconds": "First use of the dense model adds (compilation): seconds",
+    "first_search_compile_seconds": "First search adds (compilation): seconds",
+    "help_seconds": "tilewright --help: seconds",
+    "evaluate_seconds": "tilewright evaluate, one mapping, fresh process: seconds",
+    "import_seconds": "import tilewright: seconds",
+    "peak_memory_mb": "Peak memory: MB",
+}
+"""What each figure is called in a table, in its order there."""
 FRESH_STARTS = 5
 """Fresh processes whose median is told."""
 

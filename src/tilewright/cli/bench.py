@@ -11,32 +11,6 @@ import typer
 
 from tilewright.base import InputError
 
-LABELS = {
-    "dense_mappings_per_second": "Dense model, ragged mappings, all cores",
-    "dense_mappings_per_second_one_thread": "  one thread",
-    "dense_perfect_mappings_per_second": "Dense model, perfect factors, all cores",
-    "dense_perfect_mappings_per_second_one_thread": "  one thread",
-    "dense_stride2_mappings_per_second": "Dense model, stride 2, ragged, all cores",
-    "dense_c_loop_mappings_per_second": "Plain C loop, ragged mappings, all cores",
-    "dense_c_loop_mappings_per_second_one_thread": "  one thread",
-    "dense_c_loop_perfect_mappings_per_second": "Plain C loop, perfect factors, all cores",
-    "dense_c_loop_perfect_mappings_per_second_one_thread": "  one thread",
-    "dense_stride2_c_loop_mappings_per_second": "Plain C loop, stride 2, ragged, all cores",
-    "gamma_samples_per_second": "Gamma end to end, a million samples of a layer",
-    "gamma_samples_per_second_one_thread": "  one thread",
-    "gamma_10k_samples_per_second": "Gamma end to end, 10,000 samples of a layer",
-    "gamma_10k_seconds": "  seconds for these",
-    "resnet50_map_seconds": "ResNet-50 on Eyeriss, Gamma, a million samples a layer: seconds",
-    "resnet50_layers": "  distinct layers",
-    "resnet50_samples_per_second": "  samples per second",
-    "first_compile_seconds": "First use of the dense model adds (compilation): seconds",
-    "first_search_compile_seconds": "First search adds (compilation): seconds",
-    "help_seconds": "tilewright --help: seconds",
-    "evaluate_seconds": "tilewright evaluate, one mapping, fresh process: seconds",
-    "import_seconds": "import tilewright: seconds",
-    "peak_memory_mb": "Peak memory: MB",
-}
-
 
 def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
@@ -58,7 +32,7 @@ def bench(
     if as_json:
         print(json.dumps(found, indent=2))
     else:
-        print(_table(found))
+        print(_table(found, figures.LABELS))
     if "failed" in found:
         raise typer.Exit(1)
 
@@ -78,9 +52,9 @@ def measuring(name: str) -> ModuleType:
     return import_module(name)
 
 
-def _table(found: dict[str, object]) -> str:
-    width = max(map(len, LABELS.values()))
-    lines = [f"{label:<{width}}  {_figure(found[name])}" for name, label in LABELS.items() if name in found]
+def _table(found: dict[str, object], labels: dict[str, str]) -> str:
+    width = max(map(len, labels.values()))
+    lines = [f"{label:<{width}}  {_figure(found[name])}" for name, label in labels.items() if name in found]
     if found.get("dense_c_loop_missing_because"):
         lines.append(f"The C loop was not measured: {found['dense_c_loop_missing_because']}.")
     failed, machine = found.get("failed"), found["machine"]

@@ -10,7 +10,8 @@ import typer
 import tilewright.api
 import tilewright.report
 from tilewright.api.machine_options import FlexibilityOptions
-from tilewright.cli.options import Asked, Json, console, ready, say, verb, write_json
+from tilewright.cli.compare import deliver
+from tilewright.cli.options import Asked, Json, ready, verb
 
 
 @verb(FlexibilityOptions)
@@ -28,7 +29,4 @@ def flexibility(
     ready(html, json_file)
     found = tilewright.api.flexibility(**asked)
     sheet = tilewright.report.flexibility_sheet(found, shlex.join(["tilewright", *sys.argv[1:]]))
-    tilewright.report.print_sheet(sheet, console(json_file))
-    write_json(json_file, tilewright.report.flexibility_tree(found), ensure_ascii=False)
-    if html is not None:
-        say(console("-"), f"Page {tilewright.report.write_sheet(sheet, html)}")
+    deliver("flexibility", sheet, tilewright.report.flexibility_tree(found), (html, json_file, None))

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tilewright.cli.bench import LABELS, bench, measuring
+from tilewright.cli.bench import bench, measuring
 from tilewright.cost import DenseModel
 
 bench_dense, bench_figures = measuring("yardstick"), measuring("figures")
@@ -37,9 +37,9 @@ def quick():
 
 
 def test_every_figure_is_told(quick):
-    assert set(LABELS) | {"machine", "dense_c_loop_missing_because"} == set(quick)
+    assert set(bench_figures.LABELS) | {"machine", "dense_c_loop_missing_because"} == set(quick)
     assert set(quick["machine"]) == {"cpu", "cores", "system", "python", "versions"}
-    for name in LABELS:
+    for name in bench_figures.LABELS:
         figure = quick[name]
         if "c_loop" in name and quick["dense_c_loop_missing_because"]:
             assert figure is None
