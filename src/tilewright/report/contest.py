@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base import Table, Value
 from tilewright.report.quantities import engineering, finite, percent, significant
-from tilewright.report.search_plots import contest_plot
+from tilewright.report.search_plots import CLOCKS, contest_plot
 from tilewright.report.sheet import Sheet
 from tilewright.search.studies import CONFIDENCE, Contest, Interval
 
@@ -14,12 +14,11 @@ SURE = 0.05
 """Largest chance of a difference by luck alone at which one mapper is called better."""
 
 _NEAR = (0.05, 0.01)
-_CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
 
 
 def contest_sheet(found: Contest, asked: str, command: str = "") -> Sheet:
     """Return what is to be shown of a comparison; ``asked`` tells how it was made."""
-    plots = tuple(plot for plot in (contest_plot(found, clock) for clock in _CLOCKS)
+    plots = tuple(plot for plot in (contest_plot(found, clock) for clock in CLOCKS)
                   if any(trace["x"] for trace in plot.data))
     return Sheet(f"Mappers on {found.layer}, {found.machine}",
                  "Best score so far: medians over seeds, with intervals of order statistics.",
@@ -100,7 +99,7 @@ _MEANING = ("First wins: share of all pairs of searches in which the first one's
 def contest_curves(found: Contest) -> Table:
     """Return all curves as one table, for files."""
     rows = []
-    for clock in _CLOCKS:
+    for clock in CLOCKS:
         for name in found.names:
             band = found.band(name, clock)
             rows += [(name, clock, at, *(finite(value) for value in (each.median, each.low, each.high)))
@@ -127,7 +126,7 @@ def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
                          for each in found.of(one.name)],
         } for one in found.contenders],
         "pairs": {clock: [{"first": first, "second": second, "ratio": finite(duel.ratio), "wins": duel.wins,
-                           "p": duel.p} for first, second, duel in found.duels(clock)] for clock in _CLOCKS},
+                           "p": duel.p} for first, second, duel in found.duels(clock)] for clock in CLOCKS},
         "curves": [dict(zip(curves.columns, row, strict=True)) for row in curves.rows],
     }
 

@@ -13,7 +13,7 @@ from tilewright.search.studies import Band, Contest, Landscape, OrderStudy, Poin
 
 _COLOURS = 8
 _DASHES = ("solid", "dash", "dot")
-_CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
+CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
 _CLOSE, _SOME, _WIDE = 2.5, 12, 300
 """Ratios of the ends of an axis below which it is plain, and above which it has ticks at 1, 2, 5 alone, or at tens."""
 
@@ -33,7 +33,7 @@ def contest_plot(found: Contest, clock: str, names: Sequence[str] = (), *, bands
         data += _curve(found.band(mapper, clock), index, scale)[0 if bands else -1:]
     head = "Best score / bound" if found.bound else f"Best score ({found.unit})"
     return Plot(*(title or (clock, f"Best score over {clock}")), data, {
-        "xaxis": log_axis(_CLOCKS[clock], [at for trace in data for at in trace["x"]]),
+        "xaxis": log_axis(CLOCKS[clock], [at for trace in data for at in trace["x"]]),
         "yaxis": log_axis(head, [score for trace in data for score in trace["y"]]),
         "legend": LEGEND, "hovermode": "closest"},
         "Lines: medians over seeds." + (" Bands: order statistics around them." if bands else ""))

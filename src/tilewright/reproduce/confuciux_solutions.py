@@ -21,14 +21,12 @@ from tilewright.reproduce.confuciux_allocation import (
     table,
 )
 from tilewright.reproduce.confuciux_contest import TRAFFIC
-from tilewright.reproduce.confuciux_tables import METHODS
+from tilewright.reproduce.confuciux_tables import FULL, METHODS, QUICK, STAGES
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 
 Run = Mapping[str, Any]
 Search = tuple[Query, str]
 IOT = Query("mobilenet-v2")
-QUICK, FULL = {"epochs": 600, "traffic": ("free",)}, {"epochs": 5_000, "traffic": ("free", "dram")}
-STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
 
 
 def runs(searches: Sequence[Search], free: bool, setting: Setting, runner: Runner) -> dict[Search, list[Run]]:

@@ -22,12 +22,11 @@ from tilewright.mapping import (
     SharedLoop,
 )
 from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
-from tilewright.workload import AxisLink, Digit, matmul
+from tilewright.workload import ROLES, AxisLink, Digit, matmul
 
 CYCLES, FETCHED, WRITTEN = "cycles", "words from memory", "words to memory"
 READ, UPDATED = "words from the buffer", "words to the buffer"
 BITS, SIDE = 16, 16
-ROLES = ("inputs", "weights", "outputs")
 COLUMNS = {CYCLES: "rtl_cycles", FETCHED: "mem_to_buf", WRITTEN: "buf_to_mem", READ: "buf_to_reg",
            UPDATED: "reg_to_buf"}
 
