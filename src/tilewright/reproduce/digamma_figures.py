@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, between, exact, follows, gain, judge, ratio
+from tilewright.reproduce.confuciux_contest import TIED
 from tilewright.reproduce.digamma_designs import (
     BUDGETS,
     DIGAMMA,
@@ -29,8 +30,6 @@ from tilewright.reproduce.digamma_designs import (
 from tilewright.reproduce.study import Findings, Setting, Table, claims, published, reproduction
 from tilewright.workload import zoo
 
-TIED = 1.05
-"""Figures that are no further apart are tied, as they are at the digits printed."""
 WHOLE = {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": ("free", "dram"), "rounds": 12}
 FEW = {"networks": ("ncf", "dlrm"), "traffic": ("free",), "rounds": 0}
 
