@@ -124,7 +124,7 @@ def test_page_and_json(swept: tw.MachineSweep, tmp_path: Path) -> None:
     (["PEs.x=1..1000+1", "PEs.y=1..1000+1"], {}, "at most 10,000 machines"),
     ("SG.capacity=1,64", {}, "knows 64 to"), ("SG.capacity=64KiB", {"objective": "speed"}, "must be one of latency"),
     ("SG.capacity=64KiB", {"budget": "10s"}, "must be a number of mappings"),
-    ("SG.capacity=64KiB", {"seed": -1}, "must be from 0"), ("SG.capacity=64KiB", {"tiling": "odd"}, "tiling"),
+    ("SG.capacity=64KiB", {"seed": -1}, "must be a whole number"), ("SG.capacity=64KiB", {"tiling": "odd"}, "tiling"),
     ("SG.capacity=64KiB", {"front": "latency"}, "front"), ("SG.capacity=64KiB", {"layers": "x"}, "must match")])
 def test_what_is_refused(vary: object, more: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):

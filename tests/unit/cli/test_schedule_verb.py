@@ -225,7 +225,7 @@ WRONG = {
     "option": ((*ON, "--option", "mutations=0.5"), "must be a known magma option"),
     "option value": ((*ON, "--option", "mutation=7"), "options.mutation: must be at least 0 and at most 1"),
     "budget": ((*ON, "--budget", "x"), "budget: must be a number of samples or a time"),
-    "seed": ((*ON, "--seed", "-1"), "seed: must be from 0"),
+    "seed": ((*ON, "--seed", "-1"), "seed: must be a whole number from 0"),
     "deadline of nobody": ((*ON, "--deadline", "nat=1ms"), "deadline: must be a known network; Got 'nat'"),
     "deadline without unit": ((*ON, "--deadline", "net=5"), "deadline net: must be a time with a unit"),
     "arrival form": ((*ON, "--arrival", "net"), "--arrival: must be NAME=VALUE"),
