@@ -15,6 +15,7 @@ import pytest
 from random_variants import forwarding
 from tilewright.cost import DenseModel, SparseModel
 from tilewright.cost.reference import SparseNest, run_length_words, walk
+from tilewright.cost.sparse.rates import all_zero
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compression, Compute, Elision, Fanout, Memory
 from tilewright.hardware import Sparsity as S
 from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, Zeros, padding_words, stored
@@ -202,6 +203,20 @@ def rotations(nest, tensor, mask):
         turned = np.zeros_like(mask)
         turned[known] = np.roll(mask[known], shift)
         yield turned
+
+
+@pytest.mark.parametrize("densities", [(0.3, 0.45), (0.3, 0.45, 0.4), (0.5, 0.7, 0.95)])
+def test_products_of_words_that_are_spread_evenly_are_all_zero_as_counted(densities, count=4):
+    """Of so many words of a tensor the mean, rounded down or up, are other than zero, wherever they lie."""
+    chances = dict[int, float]({(1 << count) - 1: 1.0})
+    for density in densities:
+        few, more = divmod(density * count, 1)
+        ways = {mask: ((1 - more) if mask.bit_count() == few else more) / comb(count, mask.bit_count())
+                for mask in range(1 << count) if mask.bit_count() in (few, few + 1)}
+        both = [(one & other, p * q) for one, p in chances.items() for other, q in ways.items()]
+        chances = {mask: sum(p for each, p in both if each == mask) for mask in range(1 << count)}
+    found = all_zero(tuple(Zeros(64, density, even=True) for density in densities), np.array([float(count)]))
+    assert found[0] == pytest.approx(chances[0], abs=1e-12)
 
 
 @pytest.mark.parametrize(("words", "few", "bits"), [(8, 2, 1), (9, 3, 2), (12, 2, 2), (7, 1, 1)])

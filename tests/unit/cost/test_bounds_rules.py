@@ -73,3 +73,13 @@ def test_sums_over_lanes_are_drained_by_each_of_them_instead_of_read_again():
         "M1", (35.932, 4.348, 0.765, 0.056), 16, ("outputs",), bandwidth=Bandwidth(read=2.298)), m=1, n=3, k=2)
     power = least(space)[2]
     assert 0.4 * power < least_power(space) <= power
+
+
+def test_every_first_and_last_tile_takes_a_whole_cycle():
+    """A bound on power that rounds up once a memory is 21 % above the best of one multiply-accumulate."""
+    wide = {"capacity_bytes": 8, "bandwidth": Bandwidth(shared=100.0)}
+    space = MapSpace(matmul("m", m=1, n=1, k=1), Accelerator("m", (
+        memory("M0", (1.2, 3.0, 5.4, 1.2), bandwidth=Bandwidth(shared=100.0)),
+        memory("M1", (0.3, 2.0, 14.1, 1.0), **wide), memory("M2", (7.1, 0.3, 0.8, 2.0), **wide))), "imperfect")
+    power = least(space)[2]
+    assert 0.8 * power < least_power(space) <= power
