@@ -259,7 +259,7 @@ def test_transfers_hide_behind_operations_as_far_as_addresses_allow():
             assert one.kind == "compute" or (one.start >= ends[0] if one.kind == "store" else one.end <= starts[0])
 
 
-def test_nothing_comes_to_a_place_before_what_was_there_is_stored():
+def test_nothing_comes_to_a_place_before_what_was_there_is_used_and_stored():
     seen = 0
     for problem in drawn(59, 40, most_steps=9):
         search = solved(problem)
@@ -274,7 +274,7 @@ def test_nothing_comes_to_a_place_before_what_was_there_is_stored():
                 if other.pad == stay.pad and other.last < stay.first and low < end and begin < high:
                     stored = [one for one in events if one.kind == "store" and one.subject == other.tensor
                               and other.first <= one.step <= other.last]
-                    assert all(one.end <= after.start for one in stored)
+                    assert all(one.end <= after.start for one in (at["compute", other.last, other.last], *stored))
                     seen += len(stored)
     assert seen > 10
 

@@ -3,6 +3,7 @@
 import pickle
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -385,3 +386,9 @@ def test_machines_are_bounded_together_as_each_by_itself(score):
     found = kept_least(KeptSets(MapSpace(LAYER, machine)), hardware, score)
     alone = [KeptBounds(KeptSets(MapSpace(LAYER, hardware.machine(row, machine)))).least(score) for row in range(3)]
     assert found.tolist() == pytest.approx(alone, rel=1e-12) and len(set(alone)) == 3
+
+
+def test_a_race_goes_on_with_the_better_half_of_those_that_can_still_win():
+    """The second score is the better one of the last two, but its bound is not below the best."""
+    alive = [SimpleNamespace(best=best, limit=limit) for best, limit in ((3.0, 0.9), (1.0, 0.5), (2.0, 1.0))]
+    assert race._Race.better(None, alive) == [alive[1], alive[0]]

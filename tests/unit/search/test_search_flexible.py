@@ -7,8 +7,19 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import CLASSES, preset
+from tilewright.jobs import finished
 from tilewright.mapping import MapSpace, flexible_spaces
-from tilewright.search import Watch, search, search_flexible, search_network, search_spaces
+from tilewright.search import (
+    Budget,
+    Objective,
+    Watch,
+    race,
+    search,
+    search_flexible,
+    search_network,
+    search_spaces,
+)
+from tilewright.search.run import Request
 from tilewright.workload import convolution, matmul
 
 BASE = preset("flexion")
@@ -71,6 +82,17 @@ def test_members_that_their_part_covers_are_enumerated_beside_those_that_race():
     alone = search(LAYER, one.accelerator, space=one, objective="energy", mapper="exhaustive", budget=2)
     found = search_spaces([large, one], objective="energy", budget=400, options={"prove": 0})
     assert (found.score, found.samples) == (alone.score, 400)
+
+
+def test_members_race_for_what_enumeration_has_left_over():
+    few, large = flexible_spaces(LAYER, flexible("0010")), [MapSpace(LAYER, preset("edge-s1"))] * 2
+    request = Request(large[0], Objective.parse("latency"), "random", Budget(1000), 0, {})
+    members = race._Race(race._Rules.of_spaces([*few, *large], request, Watch()), request, Watch())
+    assert len(members.entrants()) == 2
+    for number in members.rules.first:
+        finished(members.give(members.member(number)))
+    members.begin()
+    assert members.samples == 1000 - sum(space.size().mappings for space in few) > 0
 
 
 def test_a_member_that_a_bound_rules_out_is_bred_no_further():
