@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from random_variants import forwarding
+from tilewright.api import proving
 from tilewright.base import InputError
 from tilewright.cli.app import app
 from tilewright.cost import DenseModel
@@ -201,3 +202,18 @@ def test_the_verb_tells_by_its_exit_code(certificate, content, code, tmp_path):
     found = CliRunner().invoke(app, ["verify", str(place)])
     assert found.exit_code == code
     assert ("does not hold" in found.stdout) == (code == 1)
+
+
+def test_claims_are_told_as_they_are_checked(certificate, tmp_path, monkeypatch):
+    record, place, check = deepcopy(certificate), tmp_path / "run.json", iter([proving._checked])
+    record["layers"] *= 2
+    place.write_text(json.dumps(record))
+
+    def stopped(*layer):
+        for one in check:
+            return one(*layer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proving, "_checked", stopped)
+    found = CliRunner().invoke(app, ["verify", str(place)])
+    assert found.exit_code != 0 and ": holds (" in found.stdout

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tilewright.api.pipelines import pipeline as pipeline
     from tilewright.api.places import ready_place as ready_place
     from tilewright.api.proving import CheckedClaim as CheckedClaim
+    from tilewright.api.proving import checked as checked
     from tilewright.api.proving import is_run as is_run
     from tilewright.api.proving import verify as verify
     from tilewright.api.recommending import LayerAdvice as LayerAdvice

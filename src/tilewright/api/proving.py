@@ -42,6 +42,11 @@ class CheckedClaim:
 
 
 def verify(place: str | os.PathLike[str], optimum: bool = False) -> tuple[CheckedClaim, ...]:
+    """Check what a run claims of its layers: see `checked`, which tells of each as soon as it is checked."""
+    return tuple(checked(place, optimum))
+
+
+def checked(place: str | os.PathLike[str], optimum: bool = False) -> Iterator[CheckedClaim]:
     """Check what a run claims of its layers by a program that shares no code with searches, bounds and engine.
 
     Each mapping is scored anew, by the oracle where it is small enough for that (else by the model's formulas), and the
@@ -62,15 +67,13 @@ def verify(place: str | os.PathLike[str], optimum: bool = False) -> tuple[Checke
     """
     record = open_run(place).record
     machine = accelerator_of(record.accelerator)
-    found = []
     for layer in record.layers:
         operator = operator_of(layer)
         constraints = load_constraints(record.request.space, operator, machine) if record.request.space else (
             Constraints())
         space = MapSpace(operator, machine, record.request.tiling, constraints)  # type: ignore[arg-type]
-        found.append(_checked(layer, provable(space, record.request), Scorer(
-            Objective.parse(record.request.objective), operator, machine), optimum))
-    return tuple(found)
+        yield _checked(layer, provable(space, record.request), Scorer(
+            Objective.parse(record.request.objective), operator, machine), optimum)
 
 
 def is_run(place: str | os.PathLike[str]) -> bool:

@@ -25,13 +25,13 @@ def verify(
     be told.
     """
     if tilewright.api.is_run(plan):
-        claims = tilewright.api.verify(plan, optimum)
-        for claim in claims:
+        holds = list[bool | None]()
+        for claim in tilewright.api.checked(plan, optimum):
+            holds.append(claim.holds)
             typer.echo(str(claim))
             if claim.better is not None:
                 typer.echo(str(claim.better))
-        raise typer.Exit(1 if any(claim.holds is False for claim in claims) else UNTOLD if any(
-            claim.holds is None for claim in claims) else 0)
+        raise typer.Exit(1 if False in holds else UNTOLD if None in holds else 0)
     found = tilewright.api.open_plan(plan)
     faults = found.verify()
     for fault in faults:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tilewright.jobs import Standing
     from tilewright.search import Budget, Progress
 
-STARTING = "Starting the engine (compiled at first use, some 10 s)"
+STARTING = "Starting the engine (compiled at first use, some 20 s)"
 
 
 _EVERY_SECONDS = 0.2
