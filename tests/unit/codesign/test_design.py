@@ -165,7 +165,11 @@ def test_violations_name_the_smallest_cure() -> None:
     told = asked.budget.violations(chosen)
     assert any(one.startswith("elements 10 over 8") and "PEs.instances 8 in place of 10" in one for one in told)
     (hot,) = problem("power=3mW").budget.violations(chosen, (100.0, 2000.0))  # 20 pJ a cycle of 5 ns
-    assert hot.startswith("power 4 over 3 mW")
+    assert hot == "power 4 over 3 mW; within it with a clock of 150 MHz in place of 200"
+    budget = problem("power=3mW").budget
+    leaking = replace(budget.space.accelerator, compute=replace(budget.space.accelerator.compute, leakage_mw=0.1))
+    (hot,) = replace(budget, space=replace(budget.space, accelerator=leaking)).violations(chosen, (100.0, 2000.0))
+    assert hot.endswith("a clock of 133.3 MHz in place of 200")  # 1 of the 4 mW leaks, of 10 units, at any clock
     held = asked.budget.largest({**chosen, ("PEs", "instances"): 1.0}, ("PEs", "instances"))
     assert held is not None
     assert asked.budget.excess({**chosen, ("PEs", "instances"): held}) == 0
