@@ -16,7 +16,7 @@ from tilewright.cli.app import app
 from tilewright.cost import DenseModel
 from tilewright.cost.reference import ProofSpace, check_claim, proofs, walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
-from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
+from tilewright.mapping import Constraints, KeptSets, MapSpace, full_keeps, is_legal
 from tilewright.search import Objective
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.objective import Scorer
@@ -96,6 +96,28 @@ def test_what_holds_and_what_does_not_is_what_enumeration_finds(seed):
             beaten = check_claim(space, best * 1.001, score)
             assert beaten.holds is False
             assert best * (1 - 1e-9) <= beaten.score == score(beaten.better) < best * 1.001
+
+
+def test_words_that_cross_cost_what_the_oracle_counts():
+    """Where no arrays lie between memories, all energy follows from the words that come out of and into tiles."""
+    deep = 0
+    for seed in range(40):
+        rng = np.random.default_rng([20, seed])
+        operator, machine = LAYERS[seed % len(LAYERS)], drawn_machine(rng)
+        machine = replace(machine, levels=tuple(replace(memory, leakage_mw=0.0) for memory in machine.memories))
+        space, union = space_of(operator, machine, "energy")[0], KeptSets(MapSpace(operator, machine, "perfect"))
+        drawn = union[int(rng.integers(len(union)))].sample(rng, 4)
+        found = [drawn.mapping(at, operator.sizes) for at in range(len(drawn))]
+        for mapping in (one for one in found if is_legal(one, operator, machine)):
+            sums, cost = space.sums(full_keeps(mapping, operator, machine)), walk(operator, machine, mapping)
+            names = [*(memory.name for memory in machine.memories), None]
+            out, into = ([getattr(cost.counts[name, tensor.name], kinds[tensor.is_output]) if name else 0
+                          for edge in sums.edges for tensor in [operator.tensors[edge.tensor]]
+                          for name in [names[edge.parent if outer else edge.child]]]
+                         for outer, kinds in ((True, ("reads", "updates")), (False, ("fills", "drains"))))
+            assert sums.energy @ [1, *out, *into] == pytest.approx(cost.energy_pj)
+            deep += sum(operator.tensors[edge.tensor].is_output for edge in sums.edges) == 3
+    assert deep
 
 
 def test_what_the_checker_does_not_know_is_refused():
