@@ -1,6 +1,7 @@
 """Tensors split over scratchpads: nothing is lost, no plan is worse for it, and all of it is carried out."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from random_residency import drawn, least_bytes
@@ -22,6 +23,7 @@ from tilewright.allocation import (
     standing_bounds,
     verify,
 )
+from tilewright.allocation.depth import _outside
 from tilewright.allocation.flow import flow_bound
 from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.parts import split_problem, stays_of_parts
@@ -186,3 +188,15 @@ def test_parts_are_guided_and_bounded_by_the_flow_of_their_tensors(monkeypatch):
     assert best.record.proven and guided.verify() == ()
     assert guided.record.bounds["capacity"] < guided.record.bounds["flow"] == guided.bound <= best.bound
     assert best.cost.dram_bytes <= guided.cost.dram_bytes <= 1.05 * best.cost.dram_bytes
+
+
+def test_a_run_moves_what_comes_from_before_it_and_what_is_read_after_it():
+    """Of a chain of three: weights come in, a result comes or goes where the run does not hold its maker and reader."""
+    sizes = {0: 1, 1: 10, 2: 100, 3: 1000}
+    steps = (OperationStep("a", (0,), (1,)), OperationStep("b", (1,), (2,)), OperationStep("c", (2,), (3,)))
+    slices = SimpleNamespace(tensors=[ResidentTensor(f"t{at}", size, outside=at == 0, leaves=at == 3)
+                                      for at, size in sizes.items()])
+    users = {0: [0], 1: [0, 1], 2: [1, 2], 3: [2]}
+    operations = [SimpleNamespace(step=step) for step in steps]
+    assert [_outside(slices, operations, users, first, end) for first, end in (
+        (0, 3), (0, 2), (0, 1), (1, 2), (1, 3), (2, 3))] == [1001, 101, 11, 110, 1010, 1100]

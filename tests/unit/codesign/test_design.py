@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.codesign import DesignProblem, Nests, budget_bound, design, read_limits
+from tilewright.codesign.problem import LayerFront, composed
 from tilewright.codesign.screening import HardwareBoxes, bounds_at, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
@@ -174,6 +175,25 @@ def test_violations_name_the_smallest_cure() -> None:
     assert held is not None
     assert asked.budget.excess({**chosen, ("PEs", "instances"): held}) == 0
     assert asked.budget.excess({**chosen, ("PEs", "instances"): held + 1}) > 0
+
+
+def test_what_follows_a_number_asks_for_its_share_of_it() -> None:
+    base = find_design_space("edge-s2").accelerator
+    large, small = ("SG", "capacity_bytes"), ("SL", "capacity_bytes")
+    asked = DesignProblem.of([(LAYERS, 1.0)], DesignSpace(
+        base, {large: NumberRange(1, 10_000)}, {small: (large, 0.125)}), read_limits("area=1mm2"))
+    needs = asked.model(0, asked.layouts[0]).needs(asked.ones(0, 0))
+    numbers = needs.numbers(base)
+    assert asked.varying(needs)[large] == 8 * numbers[small] > numbers[large] > 0
+
+
+def test_where_all_takes_too_much_power_the_least_is_taken() -> None:
+    asked = problem("power=1uW", "edp")
+    nests = Nests(np.ones((2, 1, 1), dtype=np.int32), np.zeros((2, 1, 1), dtype=np.int8), np.zeros(2, dtype=np.int64))
+    fronts = [LayerFront(np.array([1e6, 1e5]), np.array([1e6, 1e6]), nests) for _ in asked.layers]
+    chosen, figures, score = composed(asked, fronts, 1.0, asked.rows(asked.smallest))
+    assert (chosen.tolist(), score) == ([0] * len(fronts), np.inf)
+    assert figures.latency_cycles == 1e6 * asked.weights.sum()
 
 
 def test_equal_layers_of_several_networks_are_one() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ from tilewright.base import InputError
 from tilewright.cost import cost_model, layer_bounds
 from tilewright.hardware import preset
 from tilewright.interop import load_onnx
+from tilewright.interop.onnx_macs import window_padding
 from tilewright.mapping import dataflow
 from tilewright.workload import (
     DataMovement,
@@ -154,6 +156,12 @@ def test_convolutions(load, attributes, x, w, macs, out) -> None:
     assert node.macs == macs
     assert dict(node.operator.attributes)["out_size"] == out
     assert dict(node.operator.attributes)["element_type"] == "float"
+
+
+@pytest.mark.parametrize(("mode", "pairs"), [("SAME_UPPER", [(1, 2)]), ("SAME_LOWER", [(2, 1)]), ("VALID", [(0, 0)])])
+def test_an_odd_row_of_padding_is_at_the_end_or_at_the_start(mode, pairs):
+    node = SimpleNamespace(text=lambda name, default: mode)
+    assert window_padding(node, (7,), ([4], [1], [1])) == pairs
 
 
 @pytest.mark.parametrize(("attributes", "out"), [

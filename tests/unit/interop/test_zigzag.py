@@ -67,6 +67,22 @@ def test_the_form_of_2024_says_the_same(tmp_path):
     assert (machine.level("main").energy.read_pj, machine.compute.energy_pj_per_mac) == (1 / 8, 0.1)
 
 
+def test_several_ports_of_a_memory_move_their_bits_together_at_the_cost_of_the_narrowest(tmp_path):
+    machine = read(tmp_path, """\
+name: m
+memories:
+  main:
+    {size: 8000000, r_cost: 1, w_cost: 2, area: 0, latency: 1, operands: [I1, I2, O], served_dimensions: [D1], ports: [
+      {name: rw_port_1, type: read_write, bandwidth_min: 8, bandwidth_max: 64, allocation:
+        ["I1, tl", "I1, fh", "I2, fh", "O, tl", "O, fh", "O, fl", "O, th"]},
+      {name: r_port_1, type: read, bandwidth_min: 8, bandwidth_max: 32, allocation: ["I2, tl"]}]}
+operational_array: {unit_energy: 0.5, unit_area: 1, dimensions: [D1], sizes: [4]}
+""").accelerator
+    main = machine.level("main")
+    assert main.bandwidth == Bandwidth(shared=8 + 4)
+    assert (main.energy.read_pj, main.energy.fill_pj) == (1 * 8 / 32, 2 * 8 / 64)
+
+
 def test_energies_left_to_cacti_come_from_our_tables(tmp_path):
     left = MACHINES["stationary"].replace("r_cost: 8\n", "r_cost: null\n")
     found = read(tmp_path, left.replace("w_cost: 9\n", "auto_cost_extraction: true\n"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import DenseModel, outermost_bytes
+from tilewright.cost import DenseModel, VectorShare, outermost_bytes
 from tilewright.jobs import Runner
 from tilewright.scheduling import (
     TASKS,
@@ -110,6 +110,14 @@ def test_fronts_are_those_of_the_dense_model_without_the_shared_memorys_limit(an
     assert table.count.max() > 1
     # Products of 20 rows on rows alone: not even a full array's speed.
     assert table.cycles[1, 2, 0] >= JOBS[1].macs / 8
+
+
+def test_a_job_does_its_vector_work_besides():
+    system, share = load_system(TINY), VectorShare(latency_cycles=5, energy_pj=7.0, traffic_bytes=11.0)
+    plain, whole = (analyse((replace(JOBS[1], vector=vector),), system, samples=SAMPLES).table
+                    for vector in ((), (share,) * len(system.kinds)))
+    for figure, more in (("cycles", 5), ("traffic_bytes", 11), ("energy_pj", 7)):
+        assert getattr(whole, figure)[whole.within] == pytest.approx(getattr(plain, figure)[plain.within] + more)
 
 
 def test_what_was_analysed_is_kept_and_equal_cores_are_searched_once(tmp_path, analysed):
