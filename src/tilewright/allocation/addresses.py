@@ -1,5 +1,6 @@
 """An address for each stay, or stays that cannot have one together."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 
@@ -82,15 +83,12 @@ def proven_conflict(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[S
     def within(first: int, last: int) -> list[Stay]:
         return [stay for stay in mine if stay.last >= first and stay.first <= last]
 
-    low, high = 0, len(problem.steps) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _packed(problem, within(0, middle))[0] is None else (middle + 1, high)
-    end, low = high, 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _packed(problem, within(middle, end))[0] is None else (low, middle - 1)
-    left = within(low, end)
+    def conflict(first: int, last: int) -> bool:
+        return _packed(problem, within(first, last))[0] is None
+
+    steps = range(len(problem.steps))
+    end = bisect_left(steps[:-1], True, key=lambda last: conflict(0, last))
+    left = within(bisect_left(steps[1:end + 1], True, key=lambda first: not conflict(first, end)), end)
     if _packed(problem, left) != (None, True):
         return ()
     for stay in tuple(left):

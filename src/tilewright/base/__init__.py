@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tilewright.base.extras import require_extra as require_extra
     from tilewright.base.fields import Fields as Fields
     from tilewright.base.fields import FieldsDocument as FieldsDocument
+    from tilewright.base.fields import wrong as wrong
     from tilewright.base.files import csv_text as csv_text
     from tilewright.base.files import replace_file as replace_file
     from tilewright.base.files import write_whole as write_whole
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tilewright.base.located import path_text as path_text
     from tilewright.base.registry import Registry as Registry
     from tilewright.base.registry import unknown_name as unknown_name
+    from tilewright.base.rows import Rows as Rows
     from tilewright.base.sheets import Plot as Plot
     from tilewright.base.sheets import Table as Table
     from tilewright.base.sheets import Value as Value

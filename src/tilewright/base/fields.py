@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base.documents import read_text, read_yaml, shown
@@ -14,6 +15,11 @@ from tilewright.base.located import Location, line_of, path_text
 
 Model = TypeVar("Model", bound=BaseModel)
 _RANK = {"extra_forbidden": 0, "missing": 2}  # a misspelt field is told before the field that it leaves missing
+
+
+def wrong(rule: str, mend: str = "") -> PydanticCustomError:
+    """Return the error for a broken ``rule``; the mend travels with it to the message."""
+    return PydanticCustomError("rule", "{rule}", {"rule": rule, "mend": mend})
 
 
 class Fields(BaseModel):

@@ -164,7 +164,7 @@ class Auto:
                 nests = problem.begun(layer, made, session.known.get(operator.name, ()))[:most]
                 session.spent += len(nests)
                 if nests:
-                    found[layer] = self.pooling.pool(layer, Nests.joined(nests), hardware, prices)
+                    found[layer] = self.pooling.pool(layer, Nests.joined(*nests), hardware, prices)
                     needing += nests[:1] if machine is roomy else []
             if found:
                 self._pool(found, machine)
@@ -219,10 +219,9 @@ class Auto:
         prices = self.pooling.prices(machine)
         if not self.pools:
             empty = next(iter(found.values()))
-            self.pools = [MappingPool(*(part[:0] for part in found.get(layer, empty).parts))
-                          for layer in range(len(self.problem.layers))]
+            self.pools = [found.get(layer, empty).take(slice(0)) for layer in range(len(self.problem.layers))]
         for layer, pool in found.items():
-            made = self.pools[layer].joined(pool, prices)
+            made = self.pools[layer].joined(pool).unbeaten(prices, len(self.pools[layer]))
             if len(made) > MOST:
                 cycle, picojoule = self.worths[0]
                 made = made.least(cycle * made.latency + picojoule * made.energy(prices)[:, 0], MOST)

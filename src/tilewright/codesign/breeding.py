@@ -87,8 +87,7 @@ class Breeder:
             if apart:
                 every = np.array([*dict.fromkeys([*own[:OWN].tolist(), *rows.tolist()])], dtype=np.intp)
                 first, rest = np.split(every, [min(len(own), CUT)])
-                parents = Nests.joined([nests.take(first), *self._lent(layer, kept, pools, ranked, rng),
-                                        nests.take(rest)])
+                parents = nests.take(first).joined(*self._lent(layer, kept, pools, ranked, rng), nests.take(rest))
             else:
                 parents = nests.take(rows)
             found.append(WantedChildren(layer, parents, cut, count, kept))
@@ -106,7 +105,7 @@ class Breeder:
                  if other != layer and len(pool) and _alike(self.problem.layers[other].sizes, sizes)]
         if not found:
             return []
-        every = Nests.joined(found)
+        every = Nests.joined(*found)
         every = every.take(rng.permutation(len(every))[:MOST_LENT])
         return [replace(every, steps=np.minimum(every.steps, np.array([*sizes.values()], dtype=np.int32)))]
 
@@ -176,7 +175,7 @@ def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Num
             *seed, each.layer, *filter(None, [each.kept]))))
         if len(batch):
             pool = pooling.scored(each.layer, kept, batch, hardware, prices)
-            found[each.layer] = MappingPool.concatenated([found[each.layer], pool]) if each.layer in found else pool
+            found[each.layer] = found[each.layer].joined(pool) if each.layer in found else pool
     return {"layers": found, "samples": sum(each.count for each in wanted)}
 
 
@@ -185,7 +184,7 @@ def _told(value: dict[str, Any]) -> dict[str, Any]:
     def text(part: NDArray[Any]) -> list[Any]:
         return [part.dtype.str, list(part.shape), base64.b64encode(np.ascontiguousarray(part).tobytes()).decode()]
 
-    return value | {"layers": {str(layer): list(map(text, pool.parts)) for layer, pool in value["layers"].items()}}
+    return value | {"layers": {str(layer): list(map(text, pool.arrays)) for layer, pool in value["layers"].items()}}
 
 
 def children_of(value: Mapping[str, Any]) -> dict[int, MappingPool]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, Rows
 from tilewright.codesign.variants import stated
 from tilewright.cost import DenseModel, Totals
 from tilewright.hardware import (
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class FixedDesign:
+class FixedDesign(Rows):
     """``b`` fixed designs over ``d`` dimensions of the machine's flexibility."""
 
     tiles: Ints
@@ -39,18 +39,6 @@ class FixedDesign:
     """``(b, 2)``: dimensions (by index) along X and Y."""
     sides: Ints
     """``(b, 2)``: the array."""
-
-    def __len__(self) -> int:
-        return len(self.tiles)
-
-    def take(self, index: "NDArray[np.intp] | slice") -> "FixedDesign":
-        """Return some of the designs."""
-        return FixedDesign(self.tiles[index], self.ranks[index], self.pairs[index], self.sides[index])
-
-    def joined(self, other: "FixedDesign") -> "FixedDesign":
-        """Return these designs and others."""
-        return FixedDesign(*(np.concatenate([getattr(self, name), getattr(other, name)])
-                             for name in ("tiles", "ranks", "pairs", "sides")))
 
     def flexibility(self, index: int, base: Flexibility) -> Flexibility:
         """Return one design as the (in)flexibility of a machine like ``base``."""

@@ -1,6 +1,7 @@
 """What a design may take: area, power, elements, bytes on chip; and what would cure one that takes more."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -214,14 +215,9 @@ class DesignBudget:
                 return bool(self.excess(with_it) <= 0)
             return bool(self.figures(with_it)[limit.what] <= limit.most)
 
-        if not holds(0):
-            return None
-        low, high = 0, len(values)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if holds(middle) else (low, middle)
-        found: float = values.value(low)
-        return found
+        over = bisect_left(range(len(values)), True, key=lambda place: not holds(place))
+        most: float | None = values.value(over - 1) if over else None
+        return most
 
 
 def _slower(machine: Accelerator, power: float, most: float, leakage_pj_per_cycle: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import Rows
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, Nests
 from tilewright.cost import DenseModel, HardwareBatch
@@ -27,7 +28,7 @@ Worth = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class MappingPool:
+class MappingPool(Rows):
     """Mappings of one layer of which none is better than another in all: needs, cycles and, where it counts, energy."""
 
     steps: NDArray[np.int32]
@@ -42,36 +43,15 @@ class MappingPool:
     words: Floats
     """``(n)`` and ``(n, j)``: picojoules that do not depend on prices, and accesses of each price."""
 
-    def __len__(self) -> int:
-        return len(self.latency)
-
-    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> "MappingPool":
-        """Return some of them."""
-        return MappingPool(*(part[rows] for part in self.parts))
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """All arrays, in order."""
-        return self.steps, self.ranks, self.kept, self.needs, self.latency, self.rest, self.words
-
     @property
     def nests(self) -> Nests:
         """The mappings."""
         return Nests(self.steps, self.ranks, self.kept)
 
-    @classmethod
-    def concatenated(cls, pools: Sequence["MappingPool"]) -> "MappingPool":
-        """Return all mappings of some pools."""
-        return cls(*(np.concatenate(parts) for parts in zip(*(pool.parts for pool in pools), strict=True)))
-
     def energy(self, prices: Floats) -> Floats:
         """Return ``(n, m)``: picojoules on machines of ``prices`` ``(j + 1, m)``, the last for a cycle."""
         found: Floats = self.rest[:, None] + np.column_stack([self.words, self.latency]) @ prices
         return found
-
-    def joined(self, other: "MappingPool", prices: Floats) -> "MappingPool":
-        """Return these and others without those that are no better in anything, by energy at some prices."""
-        return MappingPool.concatenated([self, other]).unbeaten(prices, len(self))
 
     def unbeaten(self, prices: Floats, old: int = 0) -> "MappingPool":
         """Return those that no other is better than or as good in all; of the first ``old`` none beats another."""
@@ -148,7 +128,7 @@ class Pooling:
         """Score mappings of a layer on a machine of ``prices``, and return those that are legal there."""
         found = [self.scored(layer, int(nests.kept[rows[0]]), batch, hardware, prices)
                  for rows, batch in nests.parts(self.problem, layer)]
-        return MappingPool.concatenated(found) if len(found) > 1 else found[0]
+        return found[0].joined(*found[1:]) if len(found) > 1 else found[0]
 
     def scored(self, layer: int, kept: int, batch: MappingBatch, hardware: HardwareBatch,
                prices: Floats) -> MappingPool:

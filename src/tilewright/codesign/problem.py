@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, digest
+from tilewright.base import InputError, Rows, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
 from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, VectorModel, hardware_bounds, likely_chains
 from tilewright.hardware import Accelerator, DesignSpace, Number, with_numbers
@@ -368,7 +368,7 @@ class DesignProblem:
 
 
 @dataclass(frozen=True)
-class Nests:
+class Nests(Rows):
     """Mappings of one layer, each with what memories keep in it."""
 
     steps: NDArray[np.int32]
@@ -378,22 +378,10 @@ class Nests:
     """``(n)``: numbers of kept sets, those of `DesignProblem.kept`."""
 
     @classmethod
-    def joined(cls, parts: Sequence["Nests"]) -> "Nests":
-        """Return the mappings of all parts."""
-        return cls(*(np.concatenate(arrays) for arrays in zip(*(vars(one).values() for one in parts), strict=True)))
-
-    @classmethod
     def of(cls, batch: MappingBatch, kept: Any = 0) -> "Nests":
         """Return the mappings of a batch, of one kept set or several."""
         return cls(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1),
                    np.broadcast_to(np.asarray(kept, dtype=np.int64), len(batch)))
-
-    def __len__(self) -> int:
-        return len(self.kept)
-
-    def take(self, rows: Any) -> "Nests":
-        """Return some of them."""
-        return Nests(self.steps[rows], self.ranks[rows], self.kept[rows])
 
     def batch(self, layout: Layout) -> MappingBatch:
         """Return all of them as a batch, whatever they keep."""
@@ -433,7 +421,7 @@ class LayerFront:
     def joined(cls, parts: Sequence["LayerFront"]) -> "LayerFront | None":
         """Return the mappings of all parts; None where there are none."""
         return cls(np.concatenate([one.latency for one in parts]), np.concatenate([one.energy for one in parts]),
-                   Nests.joined([one.nests for one in parts])) if parts else None
+                   Nests.joined(*(one.nests for one in parts))) if parts else None
 
 
 def composed(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float,

@@ -188,8 +188,7 @@ class _Group:
     def _pool(self, found: Sequence[Mapping[int, MappingPool]] = ()) -> None:
         """Put children into the pools, of which the best of each machine are kept."""
         for layer, pool in enumerate(self.pools):
-            self.pools[layer] = self._best(layer, MappingPool.concatenated([
-                pool, *(bred[layer] for bred in found if layer in bred)]))
+            self.pools[layer] = self._best(layer, pool.joined(*(bred[layer] for bred in found if layer in bred)))
         if self.pooling.priced and self.problem.objective.startswith("edp"):
             latency, energy = np.tensordot(self.problem.weights, self.taken, (0, 1))
             self.rates = np.where(latency > 0, energy / np.maximum(latency, 1e-9), self.rates)

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tilewright.base import Fields, InputError, Location
+from tilewright.base import Fields, InputError, Location, wrong
 from tilewright.hardware.accelerator import Accelerator
 from tilewright.hardware.design import DesignSpace, NumberRange
 from tilewright.hardware.levels import RATE, Number
 from tilewright.hardware.resolve import Fail
-from tilewright.hardware.schema import Bytes, Name, Positive, wrong
+from tilewright.hardware.schema import Bytes, Name, Positive
 
 
 class RangeFields(Fields):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tilewright.base import Fields
+from tilewright.base import Fields, wrong
 from tilewright.hardware.flexibility import (
     CONVOLUTION,
     Flexibility,
@@ -15,7 +15,7 @@ from tilewright.hardware.flexibility import (
 )
 from tilewright.hardware.flexibility_costs import FlexibilityCosts
 from tilewright.hardware.resolve import Fail, LevelFields
-from tilewright.hardware.schema import Count, MemoryFields, Name, NotNegative, Positive, wrong
+from tilewright.hardware.schema import Count, MemoryFields, Name, NotNegative, Positive
 
 Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

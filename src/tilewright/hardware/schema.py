@@ -4,18 +4,12 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from tilewright.base import Fields
+from tilewright.base import Fields, wrong
 from tilewright.hardware.levels import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES, Along, Merging, merging_rule
 
 _UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
-
-
-def wrong(rule: str, mend: str = "") -> PydanticCustomError:
-    """Return the error for a broken ``rule``; the mend travels with it to the message."""
-    return PydanticCustomError("rule", "{rule}", {"rule": rule, "mend": mend})
 
 
 def parse_bytes(value: Any) -> Any:

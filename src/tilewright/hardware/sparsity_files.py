@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from tilewright.base import Fields
-from tilewright.hardware.schema import Count, Name, wrong
+from tilewright.base import Fields, wrong
+from tilewright.hardware.schema import Count, Name
 from tilewright.hardware.sparsity import (
     FORMATS,
     Action,

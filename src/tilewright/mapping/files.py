@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt
-from pydantic_core import PydanticCustomError
 
-from tilewright.base import Fields, FieldsDocument, Location
+from tilewright.base import Fields, FieldsDocument, Location, wrong
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping, SpatialAxis
 from tilewright.workload import Operator
@@ -51,7 +50,7 @@ def _long_form(given: Any) -> Any:
     if not isinstance(given, dict) or "dimension" in given:
         return given
     if len(given) != 1:
-        raise PydanticCustomError("rule", "{rule}", {"rule": "must be one dimension and its step, as in K: 16"})
+        raise wrong("must be one dimension and its step, as in K: 16")
     (name, step), = given.items()
     dimension, at, axis = str(name).partition("@")
     return {"dimension": dimension, "step": step, "axis": axis if at else None}

@@ -4,10 +4,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-from numpy.random import Generator
-
-from tilewright.mapping.batch import MappingBatch
 from tilewright.mapping.mapping import Mapping
 from tilewright.mapping.spaces.counting.size import SpaceSize
 from tilewright.mapping.spaces.space import MapSpace
@@ -59,17 +55,6 @@ class KeptSets:
         """Return how many mappings all members have together."""
         one = self.space.size()
         return replace(one, mappings=one.mappings * len(self))
-
-    def enumerate(self, batch: int = 4096, distinct: bool = False) -> Iterator[MappingBatch]:
-        """Yield the mappings of all members, batch after batch, each of one member (see `MapSpace.enumerate`)."""
-        for member in self:
-            yield from member.enumerate(batch, distinct)
-
-    def sample(self, rng: Generator, count: int) -> Iterator[MappingBatch]:
-        """Yield ``count`` random mappings as `MapSpace.sample` draws them, from members that are all equally likely."""
-        numbers, times = np.unique(rng.integers(len(self), size=count), return_counts=True)
-        for number, many in zip(numbers.tolist(), times.tolist(), strict=True):
-            yield self[number].sample(rng, many)
 
     def passed(self, number: int) -> tuple[Pair, ...]:
         """Return the pairs that pass in this member."""

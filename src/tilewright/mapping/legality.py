@@ -37,8 +37,8 @@ Kind = Literal["levels", "dimension", "step", "coverage", "axis", "array", "shar
 
 
 @dataclass(frozen=True)
-class Violation:
-    """One rule that a mapping breaks."""
+class _Broken:
+    """A rule that a mapping breaks, where, and how."""
 
     kind: Kind
     """``levels`` (missing, unknown, repeated or out of order), ``dimension`` (unknown), ``step`` (less than 1, or
@@ -52,34 +52,32 @@ class Violation:
     """The dimension, tensor, side or partition concerned."""
     message: str
     """What is wrong, with the figures."""
-    mend: str
-    """The smallest change found that cures it, in words."""
-    cure: Mapping | None
-    """The mapping with that change made; None where no mapping can be right on this accelerator."""
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What makes two violations the same: kind, level and subject."""
         return self.kind, self.level, self.subject
 
+
+@dataclass(frozen=True)
+class Violation(_Broken):
+    """One rule that a mapping breaks."""
+
+    mend: str
+    """The smallest change found that cures it, in words."""
+    cure: Mapping | None
+    """The mapping with that change made; None where no mapping can be right on this accelerator."""
+
     def __str__(self) -> str:
         return f"{self.message}; {self.mend}"
 
 
 @dataclass(frozen=True)
-class _Finding:
+class _Finding(_Broken):
     """A violation before its cure is chosen; ``otherwise`` is said where none of ``cures`` works."""
 
-    kind: Kind
-    level: str
-    subject: str
-    message: str
     cures: Callable[[], Iterable[Cure | None]]
     otherwise: str = "no single change cures it"
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.kind, self.level, self.subject
 
 
 def violations(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> tuple[Violation, ...]:

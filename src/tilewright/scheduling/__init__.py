@@ -36,7 +36,6 @@ from tilewright.scheduling.records import read_schedule as read_schedule
 from tilewright.scheduling.records import schedule_record as schedule_record
 from tilewright.scheduling.session import SCHEDULERS as SCHEDULERS
 from tilewright.scheduling.session import Scheduled as Scheduled
-from tilewright.scheduling.session import Scheduler as Scheduler
 from tilewright.scheduling.session import ScheduleSession as ScheduleSession
 from tilewright.scheduling.session import schedule as schedule
 from tilewright.scheduling.simulation import Simulated as Simulated

@@ -60,10 +60,6 @@ class Analysis:
         """Return a mapping of a front."""
         return mapping_from(LevelRecord(*level) for level in self._front(job, core)["mappings"][option])
 
-    def why(self, job: int, core: int) -> str:
-        """Return why a job does not fit a core; empty where it does."""
-        return str(self._front(job, core).get("why", ""))
-
     def _front(self, job: int, core: int) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.kept[int(self.rows[job])][int(self.system.kind_of[core])]
         return found

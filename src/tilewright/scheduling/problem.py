@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError, Rows, unknown_name
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,7 +60,7 @@ class AnalysisTable:
 
 
 @dataclass(frozen=True)
-class PlanGenomes:
+class PlanGenomes(Rows):
     """Plans ``b`` of ``n`` jobs: on which core each runs, with which mapping, and when among the jobs of its core.
 
     Parameters
@@ -74,20 +75,9 @@ class PlanGenomes:
     priority: Floats
     option: Ints
 
-    def __len__(self) -> int:
-        return len(self.core)
-
-    def take(self, rows: Ints | slice) -> "PlanGenomes":
-        """Return copies of some plans."""
-        return PlanGenomes(self.core[rows].copy(), self.priority[rows].copy(), self.option[rows].copy())
-
     def __getitem__(self, rows: slice) -> "PlanGenomes":
+        """Return copies of some plans."""
         return self.take(rows)
-
-    def joined(self, other: "PlanGenomes") -> "PlanGenomes":
-        """Return these and the others."""
-        return PlanGenomes(np.concatenate([self.core, other.core]), np.concatenate([self.priority, other.priority]),
-                           np.concatenate([self.option, other.option]))
 
 
 @dataclass(frozen=True)
@@ -111,14 +101,11 @@ def circle(waits: Sequence[Iterable[int]]) -> list[int]:
 
     ``waits`` says of each place for which it waits.
     """
-    left = {place: {*others} for place, others in enumerate(waits)}
-    while free := [place for place, others in left.items() if not others & left.keys()]:
-        for place in free:
-            del left[place]
-    way = [min(left)] if left else []
-    while left and way.count(way[-1]) < 2:
-        way.append(min(left[way[-1]] & left.keys()))
-    return way[way.index(way[-1]):][::-1] if way else []
+    try:
+        TopologicalSorter(dict(enumerate(waits))).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 @dataclass(frozen=True)

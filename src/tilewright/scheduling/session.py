@@ -6,16 +6,15 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from tilewright.base import InputError, Registry
+from tilewright.base import Registry
 from tilewright.jobs import Observer, Stop
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
 from tilewright.scheduling.problem import Floats, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
-from tilewright.search import Options, PlanSession, State
+from tilewright.search import Options, PlanMethod, PlanSession
 
 
 class ScheduleSession(PlanSession):
@@ -46,20 +45,7 @@ class ScheduleSession(PlanSession):
         return simulate(self.problem, plans, self.threads).score
 
 
-class Scheduler(Protocol):
-    """A method: proposes plans to its session, step by step. All that changes is its state (`Resumable`)."""
-
-    def step(self) -> None:
-        """Score some plans, at least one, or set the session's ``ended``."""
-
-    def state(self) -> State:
-        """Return all that changes, as arrays."""
-
-    def restore(self, state: State) -> None:
-        """Undo `state`."""
-
-
-SCHEDULERS: Registry[Callable[[ScheduleSession, Options], Scheduler]] = Registry("schedule method")
+SCHEDULERS: Registry[Callable[[ScheduleSession, Options], PlanMethod]] = Registry("schedule method")
 """Every method by name. One module and one line ``@SCHEDULERS.register(name)`` add one."""
 
 
@@ -130,9 +116,6 @@ def schedule(problem: ScheduleProblem, method: str = "auto", *, samples: int | N
     """
     if samples is None and seconds is None:
         samples = 10_000
-    for name, given in (("samples", samples), ("seconds", seconds)):
-        if given is not None and not given > 0:
-            raise InputError(name, "must be positive", given)
     make = SCHEDULERS.get(method)
     session = ScheduleSession(problem, samples, seconds, seed, bound=bound, warm=warm, threads=threads, stop=stop)
     scheduler = make(session, options or {})

@@ -49,6 +49,7 @@ from tilewright.search.pipeline import PipelineResult as PipelineResult
 from tilewright.search.pipeline import search_pipeline as search_pipeline
 from tilewright.search.plan_members import AgentMethod as AgentMethod
 from tilewright.search.plan_members import register_points as register_points
+from tilewright.search.plans import PlanMethod as PlanMethod
 from tilewright.search.plans import PlanSession as PlanSession
 from tilewright.search.race import search_flexible as search_flexible
 from tilewright.search.race import search_spaces as search_spaces

@@ -3,18 +3,32 @@
 import time
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import InputError
 from tilewright.jobs import Observer, Spending, Stop, present_stop
-from tilewright.search.checkpoint import Resumable, load_checkpoint, part, save_checkpoint
+from tilewright.search.checkpoint import Resumable, State, load_checkpoint, part, save_checkpoint
 
 CLOSED = 1e-6
 """Gap below which a plan counts as the best there is."""
 KEEP_SECONDS = 5.0
 """How often a run is kept."""
+
+
+class PlanMethod(Protocol):
+    """Proposes plans to its session, step by step; a `Resumable`, whose state is all that changes."""
+
+    def step(self) -> None:
+        """Score some plans, at least one, or set the session's ``ended``."""
+
+    def state(self) -> State:
+        """Return all that changes, as arrays."""
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
 
 
 class PlanSession(Spending, Resumable):
@@ -24,6 +38,11 @@ class PlanSession(Spending, Resumable):
     ----------
     nothing
         What the best plan is before there is one. Batches of plans have a length, and give some of theirs by a slice.
+
+    Raises
+    ------
+    InputError
+        If ``samples`` or ``seconds`` are given and not positive.
     """
 
     known = 0.0
@@ -31,6 +50,9 @@ class PlanSession(Spending, Resumable):
     changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
 
     def __init__(self, nothing: Any, samples: int | None, seconds: float | None, seed: int, stop: Stop | None) -> None:
+        for name, given in (("samples", samples), ("seconds", seconds)):
+            if given is not None and not given > 0:
+                raise InputError(name, "must be positive", given)
         super().__init__(samples, seconds, present_stop() if stop is None else stop)
         self.nothing, self.seed, self.floor = nothing, seed, 0.0
         self.restart()
@@ -76,7 +98,7 @@ class PlanSession(Spending, Resumable):
             self.value, self.best = float(least[-1]), best
 
     def run(self, method: Any, told: Observer | None, file: Path | None, identity: dict[str, str]) -> None:
-        """Let a method, a `Resumable` with ``step``, go on until it is over.
+        """Let a `PlanMethod` go on until it is over.
 
         Parameters
         ----------

@@ -138,29 +138,23 @@ def dense_block(s: Sketch, x: Value, name: str, growth: int, repeat: int) -> Val
     return x
 
 
-@layer("inception")
-class Inception:
-    """Four branches side by side: 1x1; 1x1 and 3x3; 1x1 and ``kernel``; pooling and 1x1.
+@drawn_by("inception")
+def inception(s: Sketch, x: Value, name: str, widths: list[int], kernel: int = 5) -> Value:
+    """Draw four branches side by side: 1x1; 1x1 and 3x3; 1x1 and ``kernel``; pooling and 1x1.
 
     ``widths`` are those of the 1x1 branch, of both convolutions of the next two, and of the last.
     Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, figure 2 (b), table 1.
     """
 
-    name: str
-    widths: list[int]
-    kernel: int = 5
+    def conv(x: Value, part: str, out: int, kernel: int) -> Value:
+        y = s.conv(x, f"{name}.{part}", out, Window(kernel, 1, kernel // 2))
+        return s.vector("relu", y, f"{name}.{part}.relu")
 
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        first, narrow, middle, thin, wide, last = self.widths
-        pooled = s.pool(x, f"{self.name}.pool", "max", Window(3, 1, 1))
-        ends = [self._conv(s, x, "1", first, 1), self._conv(s, self._conv(s, x, "2.1", narrow, 1), "2.2", middle, 3),
-                self._conv(s, self._conv(s, x, "3.1", thin, 1), "3.2", wide, self.kernel),
-                self._conv(s, pooled, "4", last, 1)]
-        return stacked(s, ends, f"{self.name}.concat")
-
-    def _conv(self, s: Sketch, x: Value, name: str, out: int, kernel: int) -> Value:
-        y = s.conv(x, f"{self.name}.{name}", out, Window(kernel, 1, kernel // 2))
-        return s.vector("relu", y, f"{self.name}.{name}.relu")
+    first, narrow, middle, thin, wide, last = widths
+    pooled = s.pool(x, f"{name}.pool", "max", Window(3, 1, 1))
+    ends = [conv(x, "1", first, 1), conv(conv(x, "2.1", narrow, 1), "2.2", middle, 3),
+            conv(conv(x, "3.1", thin, 1), "3.2", wide, kernel), conv(pooled, "4", last, 1)]
+    return stacked(s, ends, f"{name}.concat")
 
 
 @drawn_by("fire")
@@ -325,24 +319,15 @@ class ShuffleV1:
         return s.vector("relu", x, f"{block}.relu")
 
 
-@layer("shuffle_v2")
-class ShuffleV2:
-    """ShuffleNet V2 units, of which the first halves the image.
+@drawn_by("shuffle_v2")
+def shuffle_v2(s: Sketch, x: Value, name: str, out: int, repeat: int) -> Value:
+    """Draw ShuffleNet V2 units, of which the first halves the image.
 
     Source: Ma et al., ShuffleNet V2, ECCV 2018, figure 3 (c) and (d).
     """
-
-    name: str
-    out: int
-    repeat: int
-
-    def __call__(self, s: Sketch, x: Value) -> Value:
-        for index in range(self.repeat):
-            x = self._unit(s, x, f"{self.name}.{index}", first=index == 0)
-        return x
-
-    def _unit(self, s: Sketch, x: Value, block: str, *, first: bool) -> Value:
-        half = self.out // 2
+    half = out // 2
+    for index in range(repeat):
+        block, first = f"{name}.{index}", index == 0
         if first:
             left = s.conv(x, f"{block}.left.depthwise", x.shape[0], Window(3, 2, 1, groups=x.shape[0]))
             left = s.vector("relu", s.conv(left, f"{block}.left.project", half, Window(1)), f"{block}.left.relu")
@@ -353,7 +338,8 @@ class ShuffleV2:
         right = s.vector("relu", s.conv(right, f"{block}.expand", half, Window(1)), f"{block}.relu1")
         right = s.conv(right, f"{block}.depthwise", half, Window(3, 2 if first else 1, 1, groups=half))
         right = s.vector("relu", s.conv(right, f"{block}.project", half, Window(1)), f"{block}.relu2")
-        return s.move("channel_shuffle", [left, right], f"{block}.shuffle", (self.out, *right.shape[1:]))
+        x = s.move("channel_shuffle", [left, right], f"{block}.shuffle", (out, *right.shape[1:]))
+    return x
 
 
 @drawn_by("convolution_list")

@@ -25,7 +25,7 @@ def test_children_are_bred_from_their_own_kept_set_and_from_layers_alike() -> No
     chosen = {key: {"SG": 4096.0, "SL": 256.0, "PEs": 24.0}[key[0]] for key in asked.space.ranges}
     machine, prices = asked.machine(chosen), breeder.pooling.prices({k: np.array([v]) for k, v in chosen.items()})
     pools: list[MappingPool] = [
-        breeder.pooling.pool(layer, Nests.joined([Nests.of(asked.map_space(layer, machine, kept).fitting(
+        breeder.pooling.pool(layer, Nests.joined(*[Nests.of(asked.map_space(layer, machine, kept).fitting(
             rng, 60).relaid(asked.layout(layer, kept)), kept) for kept in KEPT]), HardwareBatch(base=machine), prices)
         for layer in range(len(LAYERS))]
     lent, bred = {0: 0, 1: 0, 2: 0}, 0

@@ -39,7 +39,7 @@ def test_what_is_looked_up_is_what_the_model_says_on_other_machines(objective: s
         key: max(column.max(), 2.0) for key, column in chosen.items()}
     machine, prices = asked.machine(first), pooling.prices({key: np.array([value]) for key, value in first.items()})
     hardware = HardwareBatch(base=machine)
-    pools = [pooling.pool(layer, Nests.joined([Nests.of(asked.map_space(layer, machine, kept).fitting(rng, 30).relaid(
+    pools = [pooling.pool(layer, Nests.joined(*[Nests.of(asked.map_space(layer, machine, kept).fitting(rng, 30).relaid(
         asked.layout(layer, kept)), kept) for kept in (0, 21)]), hardware, prices) for layer in range(len(LAYERS))]
     rows, merits = pooling.look_up(pools, chosen, [(1.0, 0.0)])
     mapped = np.flatnonzero(np.isfinite(merits))
@@ -69,7 +69,7 @@ def test_pools_keep_what_nothing_beats_and_only_that() -> None:
     for _ in range(5):
         more = some(30)
         every.append(np.column_stack([more.needs, more.latency, more.rest]))
-        pool = pool.joined(more, prices)
+        pool = pool.joined(more).unbeaten(prices, len(pool))
     kept = np.column_stack([pool.needs, pool.latency, pool.rest])
     rows = np.unique(np.concatenate(every), axis=0)
     beaten = [(((rows <= row).all(axis=1)) & (rows < row).any(axis=1)).any() for row in rows]

@@ -179,7 +179,7 @@ def test_parents_and_elite_are_the_best_that_fit_each_once():
     scores = np.full(len(batch), ILLEGAL)
     scores[[3, 4]], scores[10:70] = 5.0, np.arange(20, 80)
     kept = made
-    for part in kept.asked.parts:
+    for part in kept.asked.arrays:
         part[4] = part[3]
     made.tell(batch, scores)
     assert kept.scores.tolist() == [5.0, 20.0, 21.0, 22.0, 23.0]

@@ -173,15 +173,6 @@ def test_what_may_pass_follows_from_machine_and_constraints():
     assert len(KeptSets(MapSpace(LAYER, preset("flexion")))) == 1
 
 
-def test_unions_are_enumerated_and_sampled_member_by_member():
-    kept = small_case(3)
-    batches = list(kept.enumerate())
-    assert sum(map(len, batches)) == kept.size().mappings
-    assert {batch.layout for batch in batches} == {member.layout for member in kept}
-    drawn = list(kept.sample(np.random.default_rng(1), 200))
-    assert sum(map(len, drawn)) == 200 and len(drawn) == len({batch.layout for batch in drawn}) > 1
-
-
 def test_bounds_of_the_union_are_the_least_of_its_members():
     kept = KeptSets(MapSpace(LAYER, preset("edge-s2")))
     bounds, every = KeptBounds(kept), [layer_bounds(LAYER, kept.space.accelerator, dict(member.constraints.keeps))

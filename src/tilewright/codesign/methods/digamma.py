@@ -117,7 +117,7 @@ class DigammaBreeding:
         made, other = parents.take(mothers), parents.take(fathers).genomes
         genomes, rows = made.genomes, len(made.genomes)
         better = (merits[:, fathers] < merits[:, mothers]).T.ravel() & (rng.random(rows) < options.exchange)
-        for part, theirs in zip(genomes.parts, other.parts, strict=True):
+        for part, theirs in zip(genomes.arrays, other.arrays, strict=True):
             part[better] = theirs[better]
         changed = rng.random(rows) < options.layers
         self._cross(genomes, other, self._who(changed, options.crossover))
@@ -179,7 +179,7 @@ class DigammaBreeding:
 
     def decoded(self, generation: Generation) -> tuple[dict[Number, Floats], list[Nests]]:
         """Return machines and mappings."""
-        return self.designs.decoded(generation.hardware, generation.genomes.parts, self.options.exact)
+        return self.designs.decoded(generation.hardware, generation.genomes.arrays, self.options.exact)
 
     def _who(self, changed: NDArray[np.bool_], rate: float) -> NDArray[np.intp]:
         return np.flatnonzero(changed & (self.rng.random(len(changed)) < rate))

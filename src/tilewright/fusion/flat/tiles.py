@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import Rows
 from tilewright.fusion.flat.blocks import Attention
 
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class TilePlans:
+class TilePlans(Rows):
     """Plans ``(n)``, as arrays: how rows and keys of an instance are tiled, which tiles come first, what is held.
 
     Rows are cut into tiles of ``rows``, keys into tiles of ``keys``; of masked keys a tile of rows does the ones that
@@ -28,13 +29,6 @@ class TilePlans:
     value_chunk: Counts
     buffers: Counts
     sparing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1, dtype=np.bool_))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "TilePlans":
-        """Return some of the plans."""
-        return TilePlans(*(values[chosen] for values in vars(self).values()))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from tilewright.fusion.microbatch.problem import FusedMachine as FusedMachine
 from tilewright.fusion.microbatch.problem import MicroBatchProblem as MicroBatchProblem
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS as FUSION_MAPPERS
 from tilewright.fusion.microbatch.session import Fused as Fused
-from tilewright.fusion.microbatch.session import FusionMapper as FusionMapper
 from tilewright.fusion.microbatch.session import FusionSession as FusionSession
 from tilewright.fusion.microbatch.session import fuse as fuse
 from tilewright.fusion.microbatch.walk import WalkedStrategy as WalkedStrategy

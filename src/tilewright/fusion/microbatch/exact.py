@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base import Rows
 from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY
 from tilewright.fusion.microbatch.problem import Floats, Ints, MicroBatchProblem
 from tilewright.search import Resumable
@@ -26,7 +27,7 @@ MOST_PAIRS = 40
 
 
 @dataclass(frozen=True)
-class _Labels:
+class _Labels(Rows):
     """Micro-batches of a group up to an entry (``l`` labels)."""
 
     places: Ints
@@ -38,9 +39,6 @@ class _Labels:
     parent: Ints
     size: Ints
     """``parent`` and ``size``: ``(l)``: the label before, and the place of the entry's own micro-batch."""
-
-    def take(self, rows: Any) -> "_Labels":
-        return _Labels(*(each[rows] for each in vars(self).values()))
 
 
 class GroupSearch(Resumable):

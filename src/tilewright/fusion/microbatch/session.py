@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Protocol
 
-from tilewright.base import InputError, Registry, digest
+from tilewright.base import Registry, digest
 from tilewright.fusion.microbatch.costs import MEMORY, bound_of, figures, scores
 from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
 from tilewright.jobs import Observer, Stop
-from tilewright.search import Options, PlanSession
+from tilewright.search import Options, PlanMethod, PlanSession
 
 SAMPLES = 2_000
 """Strategies that a search may score where nothing is said: 40 by 50, as in the paper."""
@@ -31,14 +30,7 @@ class FusionSession(PlanSession):
         return scores(self.problem, plans, self.threads)
 
 
-class FusionMapper(Protocol):
-    """Proposes strategies to its session, step by step."""
-
-    def step(self) -> None:
-        """Score some strategies, at least one, or set the session's ``ended``."""
-
-
-FUSION_MAPPERS: Registry[Callable[[FusionSession, Options], FusionMapper]] = Registry("fusion mapper")
+FUSION_MAPPERS: Registry[Callable[[FusionSession, Options], PlanMethod]] = Registry("fusion mapper")
 """Every mapper of micro-batches by name. One module and one line ``@FUSION_MAPPERS.register(name)`` add one."""
 
 
@@ -96,9 +88,6 @@ def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | No
         If the mapper or an option is unknown, its extra is not installed, a budget is not positive, or the checkpoint
         is of another run.
     """
-    for name, given in (("samples", samples), ("seconds", seconds)):
-        if given is not None and not given > 0:
-            raise InputError(name, "must be positive", given)
     make = FUSION_MAPPERS.get(mapper)
     if seconds is not None and "model" not in (options or {}):  # programs are loaded before time counts
         small = replace(problem, entries=problem.entries[:FIRST], batch=min(problem.batch, FIRST),

@@ -6,15 +6,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from tilewright.base import Fields
+from tilewright.base import Fields, wrong
 from tilewright.mapping.dataflows import DATAFLOWS
 from tilewright.mapping.spaces.rules.constraints import ANY
 from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
-
-
-def _wrong(rule: str, mend: str = "") -> PydanticCustomError:
-    """Return the error for a broken ``rule``; the mend travels with it to the message."""
-    return PydanticCustomError("rule", "{rule}", {"rule": rule, "mend": mend})
 
 
 def _near(name: object, known: list[str]) -> str:
@@ -24,13 +19,13 @@ def _near(name: object, known: list[str]) -> str:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _wrong("must be a whole number of at least 1")
+        raise wrong("must be a whole number of at least 1")
     return value
 
 
 def _share(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise _wrong("must be a share above 0 and at most 1")
+        raise wrong("must be a share above 0 and at most 1")
     return float(value)
 
 
@@ -41,7 +36,7 @@ def _bounded(value: Any) -> Any:
     try:
         return {"least": _whole(value), "most": value}
     except PydanticCustomError:
-        raise _wrong("must be a whole number of at least 1, or least and most",
+        raise wrong("must be a whole number of at least 1, or least and most",
                      "For example 4, or {least: 1, most: 4}") from None
 
 
@@ -51,25 +46,25 @@ def _order_list(value: Any) -> Any:
         return [value]
     if isinstance(value, list) and value:
         return value
-    raise _wrong("must be an order, or a list of orders", f'For example [K, "{ANY}", R, S]')
+    raise wrong("must be an order, or a list of orders", f'For example [K, "{ANY}", R, S]')
 
 
 def _distinct(names: list[str]) -> list[str]:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise _wrong(f"must not name {twice[0]} twice")
+        raise wrong(f"must not name {twice[0]} twice")
     return names
 
 
 def _tiling(value: Any) -> Any:
     if value not in TILINGS:
-        raise _wrong("must be a known tiling", _near(value, list(TILINGS)))
+        raise wrong("must be a known tiling", _near(value, list(TILINGS)))
     return value
 
 
 def _dataflow(value: Any) -> Any:
     if value not in DATAFLOWS:
-        raise _wrong("must be a known dataflow", _near(value, list(DATAFLOWS)))
+        raise wrong("must be a known dataflow", _near(value, list(DATAFLOWS)))
     return value
 
 
@@ -84,7 +79,7 @@ class BoundsFields(Fields):
     @model_validator(mode="after")
     def _in_order(self) -> "BoundsFields":
         if self.most is not None and self.least > self.most:
-            raise _wrong("must have a least that is not above its most")
+            raise wrong("must have a least that is not above its most")
         return self
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, Rows
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.objective import BREAKS_CONSTRAINT, Costs, Objective, Scorer
@@ -28,16 +28,13 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Rows):
     """Legal mappings in the picture: ``x``, ``y`` (p), their scores (p), and after how many samples each came (p)."""
 
     x: Floats
     y: Floats
     scores: Floats
     samples: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.x)
 
     def near(self, goal: float) -> float:
         """Return the share of points whose score is at most ``goal``; 0 where there are none."""
@@ -50,10 +47,6 @@ class Points:
         evenly = np.linspace(0, len(self) - 1, most - 1).astype(np.int64)
         chosen = np.unique(np.append(evenly, self.scores.argmin()))
         return self.take(chosen)
-
-    def take(self, chosen: NDArray[np.int64] | slice) -> "Points":
-        """Return the points at these places."""
-        return Points(self.x[chosen], self.y[chosen], self.scores[chosen], self.samples[chosen])
 
 
 @dataclass(frozen=True)

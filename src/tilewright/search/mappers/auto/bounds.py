@@ -17,6 +17,7 @@ from tilewright.mapping.spaces.kernels import (
     NONE,
     RANKS,
     Compiled,
+    axis_words,
     compiled,
     dims_of,
     entry,
@@ -154,9 +155,7 @@ def sliding(axes: Compiled, e: Compiled, a: Compiled, modes: Compiled, k: Compil
     total = 0.0
     for i in range(firsts):
         for j in range(seconds):
-            one, other = parts[0, i], parts[2, j]
-            words = one * other - max(0.0, one - axes[a, 3]) * max(0.0, other - axes[a, 2])
-            total += parts[1, i] * parts[3, j] * words
+            total += parts[1, i] * parts[3, j] * axis_words(parts[0, i], parts[2, j], axes[a, 2], axes[a, 3], 0)
     return total
 
 
@@ -204,7 +203,7 @@ def sharing(tables: Compiled, e: Compiled, b: Compiled, t: Compiled) -> Compiled
                     p *= np.ceil(np.float64(e[s, axes[a, 0]]) / e[s + 1, axes[a, 0]])
                     r *= np.ceil(np.float64(e[s, axes[a, 1]]) / e[s + 1, axes[a, 1]])
             if p * r > 1:
-                shared *= p * r / (p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2]))
+                shared *= p * r / axis_words(p, r, axes[a, 2], axes[a, 3], 0)
     return shared
 
 

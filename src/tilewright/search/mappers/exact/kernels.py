@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import stamped
-from tilewright.mapping.spaces.kernels import NONE, ONE, Compiled, compiled, entry, inlined
+from tilewright.mapping.spaces.kernels import NONE, ONE, Compiled, axis_words, compiled, entry, inlined
 from tilewright.search.mappers.exact.room import SLACK, again, fits, pieces, words_of
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, PARENT, TENSOR
 from tilewright.search.objective import BREAKS_CONSTRAINT
@@ -114,7 +114,7 @@ def sharing(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, le
             first, second = axes[a, 0], axes[a, 1]
             p = alike(tables, chosen[first], b, sizes[first]) if first < depth else min(left, sizes[first])
             r = alike(tables, chosen[second], b, sizes[second]) if second < depth else min(left, sizes[second])
-            overlap = p * r / (p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2]))
+            overlap = p * r / axis_words(p, r, axes[a, 2], axes[a, 3], 0)
             if max(first, second) < depth:
                 shared *= overlap
             elif min(first, second) < depth:
@@ -211,7 +211,7 @@ def windows(tables: Compiled, chosen: Compiled, depth: Compiled, b: Compiled, at
         words = first * second - one * other
         held = max(hinge(first, reaching(tables, chosen[p], at, first, NONE), across) * other,
                    one * hinge(second, reaching(tables, chosen[r], at, second, NONE), down))
-        found *= words / (first * second - max(0.0, first - across) * max(0.0, second - down))
+        found *= words / axis_words(first, second, down, across, 0)
         saved = min(saved, (first * second - held) / words)
     return max(1.0, found * saved)
 

@@ -6,7 +6,7 @@ Arrays are those of `tables.Tables`, rows of chains those of `kernels`.
 
 import numpy as np
 
-from tilewright.mapping.spaces.kernels import Compiled, compiled, inlined
+from tilewright.mapping.spaces.kernels import Compiled, axis_words, compiled, inlined
 
 SLACK = 1 - 1e-9
 
@@ -18,8 +18,7 @@ def words_of(axes: Compiled, spans: Compiled, t: Compiled, extents: Compiled) ->
     for a in range(spans[t], spans[t + 1]):
         p = extents[axes[a, 0]]
         if axes[a, 1] >= 0:
-            r = extents[axes[a, 1]]
-            p = p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2])
+            p = axis_words(p, extents[axes[a, 1]], axes[a, 2], axes[a, 3], 0)
         total *= p
     return total
 
@@ -104,8 +103,7 @@ def together(tables: Compiled, g: Compiled, s: Compiled, t: Compiled, depth: Com
         elif not first:
             words = extents[p]
             if r >= 0:
-                words = words * extents[r] - max(0.0, words - tables.axes[a, 3]) * max(
-                    0.0, extents[r] - tables.axes[a, 2])
+                words = axis_words(words, extents[r], tables.axes[a, 2], tables.axes[a, 3], 0)
             own *= words
     return own, whole
 

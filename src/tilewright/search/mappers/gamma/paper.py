@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from tilewright.base import Rows
 from tilewright.hardware import Fanout
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.checkpoint import Resumable
@@ -29,7 +30,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Genomes:
+class Genomes(Rows):
     """``p`` genomes of up to ``l`` mappers over ``d`` dimensions."""
 
     depth: Numbers
@@ -41,22 +42,6 @@ class Genomes:
     ranks: Numbers
     """``tiles`` and ``ranks``: ``(p, l, d)``: tiles, none larger than that of the mapper outside; places in the order
     of loops."""
-
-    def take(self, chosen: NDArray[np.intp]) -> "Genomes":
-        """Return copies of some of them."""
-        return Genomes(*(part[chosen] for part in self.parts))
-
-    def joined(self, other: "Genomes") -> "Genomes":
-        """Return these and the others."""
-        return Genomes(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
-
-    @property
-    def parts(self) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
-        """The arrays."""
-        return self.depth, self.parallel, self.units, self.tiles, self.ranks
-
-    def __len__(self) -> int:
-        return len(self.depth)
 
 
 class GammaBreeding:
@@ -346,7 +331,7 @@ class PublishedGamma(Resumable):
         given = 0 if self.begun else len(self.start)
         if given:
             read = self.decoding.genomes(self.start)
-            for part, other in zip(self.asked.parts, read.parts, strict=True):
+            for part, other in zip(self.asked.arrays, read.arrays, strict=True):
                 part[given:2 * given] = other
             self.breeding.mend(self.asked)
         batch = self.decoding.batch(self.asked)
@@ -363,7 +348,7 @@ class PublishedGamma(Resumable):
         values = np.concatenate([self.scores, scores])
         ranked = values.argsort(kind="stable")
         ranked = ranked[np.isfinite(values[ranked])]
-        genes = np.concatenate([part.reshape(len(every), -1) for part in every.parts], axis=1)[ranked]
+        genes = np.concatenate([part.reshape(len(every), -1) for part in every.arrays], axis=1)[ranked]
         ranked = ranked[np.sort(np.unique(genes, axis=0, return_index=True)[1])]
         self.parents = every.take(ranked[:round(PARENTS * self.population) or 1])
         kept = ranked[:round(ELITE * self.population) or 1]
