@@ -12,6 +12,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Me
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.search import Objective
 from tilewright.search.dual import NEAR, DualBound, Unbound
+from tilewright.search.dual.parts import EVERY
 from tilewright.search.objective import Scorer
 from tilewright.validation.random_nests import with_networks
 from tilewright.workload import ROLES, Operator, convolution, matmul
@@ -42,6 +43,16 @@ def drawn_windows(rng: np.random.Generator) -> Operator:
                        stride=int(rng.choice([1, 1, 2])), dilation=1, groups=1)
 
 
+def drawn_long(rng: np.random.Generator) -> Operator:
+    """Return a product or a convolution with one long dimension, of which tiles leave remainders."""
+    if rng.integers(4) < 3:
+        sizes = rng.choice([1, 1, 2]), rng.choice([1, 2, 3, 5]), rng.choice([7, 9, 10, 11, 13, 14, 17, 19, 23, 26])
+        return matmul("m", *(int(n) for n in rng.permutation(sizes)))
+    kernel = int(rng.choice([2, 3]))
+    return convolution("c", in_channels=int(rng.choice([1, 2])), out_channels=int(rng.choice([1, 1, 3])),
+                       in_size=(int(rng.integers(9, 17)), 1), kernel=(kernel, 1), stride=int(rng.choice([1, 2])))
+
+
 def drawn_machine(rng: np.random.Generator, widest: int = 3) -> Accelerator:
     """Return 1 to 4 memories, some small, some that let tensors pass, and arrays between them or before compute."""
     levels: list[Memory | Fanout] = []
@@ -63,17 +74,17 @@ def drawn_machine(rng: np.random.Generator, widest: int = 3) -> Accelerator:
     return Accelerator("drawn", tuple(levels))
 
 
-def held(seed: int, *, rules: bool = False, floors: bool = False, windows: bool = False, perfect: bool = False,
-         turns: int = 2000) -> bool:
+def held(seed: int, *, rules: bool = False, floors: bool = False,
+         windows: bool = False, perfect: bool = False, long: bool = False, turns: int = 2000) -> bool:
     """Hold the bounds of a drawn space against all its mappings; False where these are too many, or none is legal.
 
     With ``floors`` they begin from static bounds, else they stand by themselves. ``windows`` slide along two axes. By
     odd seeds chains that are left are tried together however far bounds are from the best score. Where tiling is
-    ``perfect``, sizes have more divisors and arrays are wider.
+    ``perfect``, sizes have more divisors and arrays are wider. One dimension may be ``long``.
     """
     rng = np.random.default_rng(seed)
     sizes = (2, 4, 6, 8, 12) if perfect else (1, 2, 3, 4, 5, 7)
-    operator = drawn_windows(rng) if windows else drawn_operator(rng, sizes)
+    operator = drawn_windows(rng) if windows else drawn_long(rng) if long else drawn_operator(rng, sizes)
     space = MapSpace(operator, drawn_machine(rng, 8 if perfect else 3), "perfect" if perfect else "imperfect")
     try:
         space = ruled(rng, space) if rules else space
@@ -234,6 +245,51 @@ def test_a_part_that_cannot_be_divided_is_bounded_sharply():
     """Its one mapping has the least EDP; told as sharply as of other parts, the largest of cycles takes 4e-7 off."""
     bound, least = bound_and_least(WIDE, (4, 4, 4), "edp")
     assert least * (1 - 1e-8) < bound <= least * (1 + 1e-9)
+
+
+def test_listed_chains_are_made_of_all_pieces_and_steps_that_remainders_make():
+    """For a product with one long dimension, by the two ways that any may rest at each of two memories."""
+    machine = Accelerator("nested", (Memory("M", ROLES, ONE), Memory("G", ROLES, ONE), Fanout("F", (3, 2)),
+                                     Memory("R", ROLES, ONE)))
+    dual = DualBound(MapSpace(matmul("m", 1, 23, 1), machine, "imperfect"), Objective.parse("edp"))
+    p, builder, seen = dual.problem, dual.builder, 0
+    own, unused = builder.ranges[0], builder.a.unused[0]
+    for case in (case for outer in builder.parted((None, None)) for case in builder.parted(outer)):
+        told = np.array([(*rest[:2], rest[2]) for rest in case])
+        pool = dual._raised(dual._all()[0]._replace(case=told), 1e3, EVERY, whole=True).pool
+        index, _ = builder.told(case)
+        (first, last), = pool.spans.tolist()
+        for chain, cells in zip(range(first, last), pool.cells(np.arange(first, last), p).tolist(), strict=True):
+            if (own.low < own.high)[cells].any():
+                continue
+            extents = own.low[cells].tolist()
+            pieces = [len(cut(23, extents[1:layer + 1])) for layer in range(len(extents))]
+            counted = np.concatenate([np.where(unused, np.log(n), 0.0) for n in pieces])
+            for term, (place, *rest) in enumerate(index.tolist()):
+                if 0 <= place < p.steps and place % builder.width < builder.tensors and max(rest) < 0:
+                    tensor = place // builder.width * builder.tensors + place % builder.width
+                    assert pool.made[chain, term] == pytest.approx(counted[tensor], abs=1e-12), (case, extents, place)
+                    seen += pieces[place // builder.width] > -(-23 // extents[place // builder.width])
+                elif place == p.steps:
+                    steps = sum(min(piece, extents[4]) for piece in cut(23, extents[1:4]))
+                    assert np.exp(pool.made[chain, term]) == pytest.approx(steps)
+    assert seen > 100
+
+
+def cut(size: int, extents: Sequence[int]) -> list[int]:
+    """Return the pieces of a dimension that tiles of some extents leave, one inside the other."""
+    pieces = [size]
+    for extent in extents:
+        pieces = [min(extent, piece - at) for piece in pieces for at in range(0, piece, extent)]
+    return pieces
+
+
+def test_chains_are_left_out_whose_remainders_make_more_pieces():
+    """Its best mapping known scores 14.05e15; by extents alone hundreds of thousands of combinations score less."""
+    space = KeptSets(MapSpace(matmul("m", 512, 768, 3072), preset("edge-s2"), "imperfect"))[35]
+    dual = DualBound(space, Objective.parse("edp"))
+    dual.work(4000, 14_050_006_582_023_602.0)
+    assert dual.bound == np.inf
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ Such a bound leaves open what the hull of all chains of extents allows and no si
 where the bound is least, by what rests at a memory (see `problem.Case`), by whether a side of an array is as full as
 whole lanes can make it, or by ranges of lanes or extents. What costs too much by the point where a bound was found is
 left out of the part for good (see `ascent.fix`); where few chains are left so, all of them are tried together (see
-`listing`), and in the end the mappings that they may stand for are to be scored (see `leaves`). Static bounds of cycles
-and energy are floors.
+`listing`), in the end with all pieces that remainders make (see `pieces`), and the mappings that they may stand for are
+to be scored (see `leaves`). Static bounds of cycles and energy are floors.
 """
 
 from bisect import insort
@@ -30,7 +30,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.dual.leaves import Leaves, Listed
-from tilewright.search.dual.parts import OPEN, VARIED, RaisedPart, SpacePart, case_of
+from tilewright.search.dual.parts import EVERY, FEW, MERGED, OPEN, VARIED, RaisedPart, SpacePart, case_of
 from tilewright.search.dual.problem import BOUND, Builder, DualProblem, Marks, Work
 from tilewright.search.dual.ranges import Integers, Ranges, Unbound
 from tilewright.search.objective import Objective
@@ -44,10 +44,11 @@ ATOMS, TURNS = 40, 30
 SHARP, SHARPEST = 512.0, 2.0 ** 19
 """How sharply the largest of several cycles or sums is told from the others in the end, which takes off some 1 in so
 many: of all parts, and of those that cannot be divided, for which there are four times the turns."""
-NEAR, MOST_LISTED, MOST_TRIED, MORE, TRIED_A_TURN = 0.05, 600, 5000, 16, 2000
+NEAR, MOST_LISTED, MOST_TRIED, TRIED_A_TURN = 0.05, 600, 5000, 2000
+MOST_OF_WHOLE, MORE_TRIED = (9_600, 150_000, 400_000), 16
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
-and how often chains are tried together; for parts that cannot be divided at any distance, and of both so many times
-more; and how many tries take about as long as a turn."""
+how often chains are tried together, and how many tries take about as long as a turn; for parts that cannot be divided
+at any distance, so many beginnings by which chains are listed (see `parts`), and so many times the tries."""
 NOTHING, MOST_COMBINED, COMBINED_TRIES = inf, 50_000, 6_250_000
 """What stands for no list of mappings; of how many combinations of cells they may be; and tries to find these."""
 MOST_REFINED, REFINED_TURNS = 12, 100
@@ -196,7 +197,7 @@ class DualBound(Resumable):
 
     def _mappings(self, part: SpacePart, cut: float) -> tuple[Listed | None, int]:
         """Return the mappings of a part that may score below ``cut`` by all that bounds tell, and turns taken."""
-        raised = self._raised(part, cut, whole=True, every=True)
+        raised = self._raised(part, cut, MERGED, whole=True)
         if raised.above == -inf:
             return None, raised.turns
         cells, tried = raised.pool.combined(self._limited(part), raised.above, cut, COMBINED_TRIES, MOST_COMBINED)
@@ -232,13 +233,26 @@ class DualBound(Resumable):
             products=np.zeros((ways, ways)), matrix=np.zeros((ways, ways)))
 
     def _ascend(self, part: SpacePart, cut: float, *, whole: bool = False) -> SpacePart:
-        """Return a part with the highest bound found of it, and what that is made of."""
-        raised = self._raised(part, cut, whole=whole)
-        work, least, found = self._work, -inf, raised.bound
+        """Return a part with the highest bound found of it, and what that is made of.
+
+        Of one that is looked at as a ``whole`` more chains are listed, until there is room for all, or it is closed.
+        """
+        made = self._tried(part, cut, FEW, whole=whole)
+        for every in (EVERY, MERGED) if whole else ():
+            if made.bound >= cut or (made.whole and every == MERGED):
+                break
+            other = self._tried(made, cut, every, whole=True)
+            made = other if other.bound > made.bound else other._replace(bound=made.bound, point=made.point)
+        return made
+
+    def _tried(self, part: SpacePart, cut: float, every: int, *, whole: bool) -> SpacePart:
+        """Return a part with a bound by the chains that are left of it; it is whole where all were tried together."""
+        raised, work, least = self._raised(part, cut, every, whole=whole), self._work, -inf
+        found = raised.bound
         self.turns += raised.turns
         if raised.above > -inf:
             least, tried = raised.pool.tried(self._limited(part), raised.above, cut,
-                                             MOST_TRIED * (MORE if whole else 1))
+                                             MOST_TRIED * (MORE_TRIED if whole else 1))
             self.turns += tried // TRIED_A_TURN
             found = max(found, least if least >= cut else least - BOUND)
         slots = np.flatnonzero(work.parts >= 0.0)
@@ -251,8 +265,8 @@ class DualBound(Resumable):
     def _limited(self, part: SpacePart) -> DualProblem:
         return self.problem._replace(limits=np.log(part.most))
 
-    def _raised(self, part: SpacePart, cut: float, *, whole: bool, every: bool = False) -> RaisedPart:
-        """Return the highest bound found of a part, and the chains left there; with ``every`` also needless ones."""
+    def _raised(self, part: SpacePart, cut: float, every: int, *, whole: bool) -> RaisedPart:
+        """Return the highest bound found of a part, and the chains left there (see `listing` of which)."""
         from tilewright.search.dual import ascent, listing  # noqa: PLC0415  (Numba loads late)
 
         best, work = part.point.copy(), self._work
@@ -260,10 +274,12 @@ class DualBound(Resumable):
         for into, given in ((work.parts, part.shares), (work.paths, part.chains)):
             into.reshape(-1, *into.shape[2:])[part.slots] = given
         work.cells[:], work.ways_left[:], work.sides_left[:] = self._left(part)
-        pool = listing.ChainPool.of(work, MOST_LISTED * (MORE if whole else 1) * (MORE if every else 1), every=every)
-        found, taken, above = ascent.ascend(self._limited(part), work, *self.builder.told(case_of(part)), cut,
-                                            4 * TURNS if whole else TURNS, SHARPEST if whole else SHARP,
-                                            part.point.copy(), best, -inf if whole else cut - NEAR, pool)
+        most = MOST_OF_WHOLE[every] if whole else MOST_LISTED
+        pool = listing.ChainPool.of(work, self.problem.rooms.shape[1], most, every)
+        index, moves = self.builder.told(case_of(part))
+        found, taken, above = ascent.ascend(self._limited(part), work, index, moves, cut, 4 * TURNS if whole else TURNS,
+                                            SHARPEST if whole else SHARP, part.point.copy(), best,
+                                            -inf if whole else cut - NEAR, pool)
         return RaisedPart(float(found), int(taken), best, float(above), pool)
 
     def _left(self, part: SpacePart) -> tuple[Marks, Marks, Marks]:

@@ -13,7 +13,7 @@ from tilewright.mapping import axis_sides
 from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound
 from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Tables
 
-MOST_EDGES = 200_000
+MOST_EDGES = 1_000_000
 """Ways of a group of dimensions through an array at most."""
 Axis = tuple[int, int, int, int]
 """Two dimensions (the second -1 where the axis does not slide), stride and dilation."""

@@ -106,7 +106,8 @@ class Leaves:
 
     def _table(self, cells: Integers, d: int) -> ChainTable | None:
         """Return the chains of a dimension in combinations of cells; None where they are too many."""
-        different, own = np.unique(self._ranges(cells, d), axis=0, return_inverse=True)
+        ranges = self.builder.ranges_in(cells[:, self.builder.group_of(d)], d)
+        different, own = np.unique(ranges, axis=0, return_inverse=True)
         spans, space = self._spans(different, d), self.space
         size, of = self.builder.sizes[d], np.arange(len(different))
         chains = np.full((len(different), 1), size, dtype=np.int64)
@@ -143,15 +144,6 @@ class Leaves:
     def _columns(self) -> list[int]:
         """The places of dimensions among all of the operator."""
         return [chains.dims[0] for chains in self.builder.tables.chains]
-
-    def _ranges(self, cells: Integers, d: int) -> Integers:
-        """Return (n, l) the ranges of a dimension at the layers of memories."""
-        g = next(g for g, group in enumerate(self.builder.groups) if d in group)
-        group = self.builder.groups[g]
-        if len(group) == 1:
-            return cells[:, g]
-        wide = len(self.builder.ranges[group[1]].low)
-        return cells[:, g] // wide if d == group[0] else cells[:, g] % wide
 
     def _reach(self, case: Case) -> int:
         """Return the kinds of order that a case leaves, as bits; all where some dimension is of no class."""

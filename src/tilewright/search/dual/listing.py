@@ -10,10 +10,18 @@ import numpy as np
 from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled, entry
 from tilewright.search.dual.kernels import add_way, copy, costs_into
+from tilewright.search.dual.parts import FEW, MERGED
+from tilewright.search.dual.pieces import (
+    least_steps,
+    path_into,
+    raise_pieces,
+    raise_steps,
+    rise_into,
+)
 from tilewright.search.dual.problem import BOUND, DualProblem, Work
 from tilewright.search.dual.ranges import Floats, Integers
 
-_named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("problem", "kernels")])
+_named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("problem", "parts", "kernels", "pieces")])
 ALIKE = 1e-12
 """By how much (in logarithms) what one chain is made of may be above that of another that makes it needless."""
 
@@ -35,19 +43,24 @@ class ChainPool(NamedTuple):
     came: Integers
     """``(a, 3)``: which it goes on from (-1: none), at which layer it ends, and in which cell."""
     every: int
-    """Whether those that another makes needless are kept."""
+    """Which are listed."""
+    path: Integers
+    pieces: Integers
+    rise: Floats
+    """What `pieces` works with: cells by layer, kinds of pieces, and how many more there are by tensor."""
     spans: Integers
     lows: Floats
     """``(g, 2)`` and ``(g)``: where the whole chains of a group begin and end, and what the least costs."""
 
     @classmethod
-    def of(cls, work: Work, most: int, *, every: bool = False) -> "ChainPool":
+    def of(cls, work: Work, tensors: int, most: int, every: int) -> "ChainPool":
         """Return one of so many beginnings at most."""
         (groups, _), nodes = work.parts.shape, work.f.shape[1]
         heads, outside, following, node = (np.empty(n, dtype=np.int64) for n in (nodes, nodes, most, most))
         return cls(heads, outside, following, node, np.empty(most), np.empty((most, work.lines.shape[1])),
-                   np.empty((most, 3), dtype=np.int64), int(every), np.zeros((groups, 2), dtype=np.int64),
-                   np.zeros(groups))
+                   np.empty((most, 3), dtype=np.int64), every, np.zeros(len(work.f), dtype=np.int64),
+                   np.zeros((1 + len(work.f), 2), dtype=np.int64), np.zeros(tensors),
+                   np.zeros((groups, 2), dtype=np.int64), np.zeros(groups))
 
     def tried(self, p: DualProblem, bound: float, cut: float, tries: int) -> tuple[float, int]:
         """Return `least` of all chains that are listed, where by the slope nothing scores below ``bound``.
@@ -66,7 +79,7 @@ class ChainPool(NamedTuple):
         """
         cells, costs, made = [], [], []
         for first, last in self.spans.tolist():
-            own, of = np.unique(self._cells(np.arange(first, last), p), axis=0, return_inverse=True)
+            own, of = np.unique(self.cells(np.arange(first, last), p), axis=0, return_inverse=True)
             cells.append(own)
             costs.append(np.full(len(own), np.inf))
             made.append(np.full((len(own), self.made.shape[1]), np.inf))
@@ -100,7 +113,7 @@ class ChainPool(NamedTuple):
             chosen[:, g] = orders[g][listed[:count, k] - starts[k]]
         return float(found), int(tried), chosen
 
-    def _cells(self, ends: Integers, p: DualProblem) -> Integers:
+    def cells(self, ends: Integers, p: DualProblem) -> Integers:
         """Return ``(n, l)`` the cells of whole chains at each layer."""
         layers, at = 2 * p.edge_starts.shape[1], ends
         found, rows = np.full((len(ends), layers + 1), -1, dtype=np.int64), np.arange(len(ends))
@@ -129,26 +142,35 @@ def cell_into(p: Compiled, index: Compiled, layer: Compiled, cell: Compiled, mad
 
 
 @compiled
-def way_into(p: Compiled, index: Compiled, e: Compiled, one: Compiled, other: Compiled, made: Compiled) -> Compiled:
-    """Add to what a chain is made of what a way through an array is, its lanes parted in two ways."""
-    terms, rooms = len(index), p.rooms.size
-    for i in range(terms):
+def way_into(p: Compiled, index: Compiled, e: Compiled, made: Compiled) -> Compiled:
+    """Add to what a chain is made of what a way through an array is, but for its lanes."""
+    for i in range(len(index)):
         for k in range(index.shape[1]):
             if p.steps <= index[i, k] < p.steps + p.edges.shape[1]:
                 made[i] += p.edges[e, index[i, k] - p.steps]
+
+
+@compiled
+def lanes_onto(p: Compiled, w: Compiled, first: Compiled, last: Compiled, made: Compiled) -> Compiled:
+    """Add to what a chain is made of the lanes of some ways to part them: the least of all that are left, by side."""
+    at = len(made) - len(p.sides)
     for s in range(len(p.sides)):
-        for k in range(2):
-            if p.lane_sides[one, k] == p.sides[s]:
-                made[terms + rooms + s] += p.lane_logs[one, k]
-            if p.lane_sides[other, k] == p.sides[s]:
-                made[terms + rooms + s] += p.lane_logs[other, k]
+        least = np.inf
+        for j in range(first, last):
+            own = 0.0
+            for k in range(2):
+                if p.lane_sides[j, k] == p.sides[s]:
+                    own += p.lane_logs[j, k]
+            if w.sides_left[j] != 0:
+                least = min(least, own)
+        made[at + s] += least
 
 
 @compiled
 def put(pool: Compiled, count: Compiled, node: Compiled, cost: Compiled) -> Compiled:
     """Keep the beginning ``count`` unless another of its node makes it needless; return how many there are then."""
     made, last = pool.made[count], -1
-    at = NONE if pool.every else pool.heads[node]
+    at = NONE if pool.every != FEW else pool.heads[node]
     while at >= 0:
         better, worse = True, True
         for k in range(len(made)):
@@ -188,41 +210,66 @@ def loop_on(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, g: Compi
             continue
         state, cell = pool.node[at] // cells, pool.node[at] % cells
         row, column = cell // columns, cell % columns
+        path_into(pool, at)
         for i in range(row if moves[m, p.dims[g, 0]] == 0 else 0, row + 1):
             for j in range(column if moves[m, p.dims[g, 1]] == 0 else 0, column + 1):
                 c = i * columns + j
                 node = state * cells + c
                 cost = pool.cost[at] + w.costs[c]
                 if cost + w.after[2 * m + 1, node] < most:
+                    if pool.every != FEW:
+                        cost += rise_into(p, w, g, pool, 2 * m + 1, c)
+                        if cost + w.after[2 * m + 1, node] >= most:
+                            continue
                     if count >= room:
                         return -1
                     copy(pool.made[at], pool.made[count])
                     cell_into(p, index, 2 * m + 1, base + c, pool.made[count])
+                    raise_pieces(p, index, 2 * m + 1, pool.rise, pool.made[count])
                     pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, 2 * m + 1, c
                     count = put(pool, count, node, cost)
     return count
 
 
 @compiled
-def spread_on(p: Compiled, w: Compiled, index: Compiled, at: Compiled, e: Compiled, cell: Compiled, cost: Compiled,
-              inner: Compiled, cells: Compiled, pool: Compiled, count: Compiled, most: Compiled) -> Compiled:
-    """Let a beginning pass an array by one way, its lanes parted in all ways; return how many there are.
+def spread_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, at: Compiled, e: Compiled, cost: Compiled,
+              inner: Compiled, pool: Compiled, count: Compiled, most: Compiled) -> Compiled:
+    """Let a beginning pass an array by one way, lanes parted in all ways, or as one; return how many there are.
 
-    ``cell`` is that at layer ``inner`` where it ends (-1: at compute), ``cost`` what it costs there without lanes.
+    It ends at layer ``inner``, where it costs ``cost`` without lanes.
     """
-    node, local = p.ends[e, 1], p.ends[e, 1] % cells
-    for one in range(p.lane_spans[p.ends[e, 2]], p.lane_spans[p.ends[e, 2] + 1]):
-        for other in range(p.lane_spans[p.ends[e, 3]], p.lane_spans[p.ends[e, 3] + 1]):
-            whole = cost + w.side_cost[one] + w.side_cost[other]
-            if whole + w.after[inner, node] < most:
-                if count >= len(pool.cost):
-                    return -1
-                copy(pool.made[at], pool.made[count])
-                way_into(p, index, e, one, other, pool.made[count])
-                if cell >= 0:
-                    cell_into(p, index, inner, cell, pool.made[count])
-                pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, inner, local
-                count = put(pool, count, node, whole)
+    base, node, more = p.cell_starts[g], p.ends[e, 1], inner < 2 * p.edge_starts.shape[1]
+    cell, steps = node % (p.cell_starts[g + 1] - base), 0.0
+    if pool.every != FEW:
+        path_into(pool, at)
+        if more:
+            cost += rise_into(p, w, g, pool, inner, cell)
+        else:
+            steps = least_steps(p, g, pool)
+    one, other, merged = p.ends[e, 2], p.ends[e, 3], pool.every == MERGED
+    begin, end = p.lane_spans[one], p.lane_spans[one + 1]
+    start, stop = p.lane_spans[other], p.lane_spans[other + 1]
+    for i in range(begin, begin + 1 if merged else end):
+        for j in range(start, start + 1 if merged else stop):
+            whole = cost + (w.lane_cost[one] + w.lane_cost[other] if merged else w.side_cost[i] + w.side_cost[j])
+            if whole + w.after[inner, node] >= most:
+                continue
+            if count >= len(pool.cost):
+                return -1
+            made = pool.made[count]
+            copy(pool.made[at], made)
+            way_into(p, index, e, made)
+            lanes_onto(p, w, i, end if merged else i + 1, made)
+            lanes_onto(p, w, j, stop if merged else j + 1, made)
+            if more:
+                cell_into(p, index, inner, base + cell, made)
+                raise_pieces(p, index, inner, pool.rise, made)
+            else:
+                whole += raise_steps(p, w, index, steps, made)
+                if whole >= most:
+                    continue
+            pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, inner, cell
+            count = put(pool, count, node, whole)
     return count
 
 
@@ -237,12 +284,19 @@ def pass_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, m: Compiled,
     else:
         w.costs[:] = 0.0
     if p.edge_starts[g, m, 0] == p.edge_starts[g, m, 1]:
+        for at in range(first, last if pool.every != FEW and not more else first):
+            path_into(pool, at)
+            pool.cost[at] += raise_steps(p, w, index, least_steps(p, g, pool), pool.made[at])
         if not more:
             return first, last
         for at in range(first, last):
             cell = pool.node[at] % cells
             pool.cost[at] += w.costs[cell]
             cell_into(p, index, inner, base + cell, pool.made[at])
+            if pool.every != FEW:
+                path_into(pool, at)
+                pool.cost[at] += rise_into(p, w, g, pool, inner, cell)
+                raise_pieces(p, index, inner, pool.rise, pool.made[at])
         return first, last
     copy(pool.heads, pool.outside)
     pool.heads[:] = -1
@@ -252,8 +306,7 @@ def pass_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, m: Compiled,
         length = add_way(p, w, e, w.costs[cell])
         at = pool.outside[p.ends[e, 0]]
         while at >= 0:
-            count = spread_on(p, w, index, at, e, base + cell if more else NONE, pool.cost[at] + length, inner, cells,
-                              pool, count, most)
+            count = spread_on(p, w, index, g, at, e, pool.cost[at] + length, inner, pool, count, most)
             if count < 0:
                 return first, count
             at = pool.next[at]

@@ -12,6 +12,11 @@ OPEN = -2
 """What stands in `SpacePart.case` for a memory of which nothing is told yet."""
 
 
+FEW, EVERY, MERGED = 0, 1, 2
+"""Which chains are listed: those that no other makes needless; all, with what `pieces` tells; or all, but one for all
+ways to part its lanes between sides, made of the least by each."""
+
+
 class SpacePart(NamedTuple):
     """A part of the space."""
 

@@ -61,6 +61,14 @@ class DualProblem(NamedTuple):
     cells: Floats
     cell_starts: Integers
     """``(c, w)`` quantities of pairs of ranges, and ``(g + 1)`` where those of a group begin."""
+    sizes: Integers
+    unused: Integers
+    extents: Integers
+    extent_starts: Integers
+    array_sides: Integers
+    """``(g, 2)`` and ``(g, 2, t)`` sizes of the dimensions of a group, and whether tensors do not use them; ``(x, 2)``
+    least and largest extents of their ranges, ``(g, 2)`` where these begin; and ``(g, 2, m)`` along how many sides of
+    the array inside a memory they may have lanes, 1 at least (0: there is none)."""
     states: Integers
     """``(g, l)``: what else tells nodes apart there: what is left of the dimensions for the arrays further in."""
     edges: Floats
@@ -193,6 +201,16 @@ class Builder:
             raise Unbound
         return [*{tuple(sorted(pair)) for pair in pairs}, *((d,) for d in range(len(self.sizes)) if d not in paired)]
 
+    def group_of(self, d: int) -> int:
+        """Return the place of a dimension's group."""
+        return next(g for g, group in enumerate(self.groups) if d in group)
+
+    def ranges_in(self, cells: Integers, d: int) -> Integers:
+        """Return the ranges of a dimension that are in cells of its group."""
+        group = self.groups[self.group_of(d)]
+        wide = len(self.ranges[group[-1]].low) if len(group) > 1 else 1
+        return cells // wide if d == group[0] else cells % wide
+
     def cells(self, group: tuple[int, ...]) -> Floats:
         """Return (c, w) what pairs of ranges make of pieces, words and windows, and of last tiles at least."""
         low, high, pieces = ([np.meshgrid(*(getattr(self.ranges[d], name) for d in group), indexing="ij")[k].ravel()
@@ -265,12 +283,22 @@ class Builder:
             np.array([(group[0], group[-1]) for group in groups], dtype=np.int64),
             np.array([(len(self.ranges[group[0]].low), len(self.ranges[group[1]].low) if len(group) > 1 else 1)
                       for group in groups], dtype=np.int64),
-            np.vstack(cells), np.cumsum([0, *map(len, cells)]), states,
+            np.vstack(cells), np.cumsum([0, *map(len, cells)]), *self._pieces(), states,
             np.vstack([np.zeros((0, self.first_side - self.steps)), *edges]),
             np.vstack([np.zeros((0, 6), dtype=np.int64), *ends]), starts, np.cumsum([0, *map(len, ways)]),
             np.array([(a, c) for a, _, c, _ in flat], dtype=np.int64).reshape(-1, 2),
             np.array([(b, d) for _, b, _, d in flat], dtype=np.float64).reshape(-1, 2), *self._loads(ends, starts),
             self.spread.limit_starts, np.array([*limits, 1.0]))
+
+    def _pieces(self) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+        """Return what `DualProblem` tells for `pieces`: from sizes up to how many sides of arrays there are."""
+        pairs = [(group[0], group[-1]) for group in self.groups]
+        starts = np.cumsum([0, *(len(own.low) for own in self.ranges)])
+        sides = [[[0 if array is None else max(1, len(self.spread.free(d, array))) for array in self.spread.inside]
+                  for d in pair] for pair in pairs]
+        return (self.a.sizes[pairs].astype(np.int64), self.a.unused[pairs].astype(np.int64),
+                np.vstack([np.column_stack([own.low, own.high]) for own in self.ranges]), starts[pairs],
+                np.array(sides, dtype=np.int64))
 
     def _loads(self, ends: Sequence[Integers], starts: Integers) -> tuple[Integers, Integers, Integers, Floats,
                                                                          Integers]:
