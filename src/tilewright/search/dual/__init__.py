@@ -21,6 +21,7 @@ from functools import cache, cached_property
 from itertools import takewhile
 from math import exp, inf, log
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +32,20 @@ from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.dual.leaves import Leaves, Listed
 from tilewright.search.dual.parts import EVERY, FEW, MERGED, OPEN, VARIED, RaisedPart, SpacePart, case_of
-from tilewright.search.dual.problem import BOUND, Builder, DualProblem, Marks, Work
+from tilewright.search.dual.problem import Builder
 from tilewright.search.dual.ranges import Integers, Ranges, Unbound
+from tilewright.search.dual.records import ATOMS, BOUND, DualProblem, Marks, Work
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
+
+if TYPE_CHECKING:
+    from tilewright.search.dual.listing import ChainPool
 
 __all__ = ["DualBound", "Unbound", "compile_once"]
 
 TINY = 1e-300
-ATOMS, TURNS = 40, 30
-"""Chains of a group that are kept, and turns for one part of the space at most."""
+TURNS = 30
+"""Turns for one part of the space at most."""
 SHARP, SHARPEST = 512.0, 2.0 ** 19
 """How sharply the largest of several cycles or sums is told from the others in the end, which takes off some 1 in so
 many: of all parts, and of those that cannot be divided, for which there are four times the turns."""
@@ -49,12 +54,12 @@ MOST_OF_WHOLE, MORE_TRIED = (9_600, 150_000, 400_000), 16
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
 how often chains are tried together, and how many tries take about as long as a turn; for parts that cannot be divided
 at any distance, so many beginnings by which chains are listed (see `parts`), and so many times the tries."""
+SAMPLED = 2000
+"""Chains that are looked at, at most, to tell where to halve a part."""
 NOTHING, MOST_COMBINED, COMBINED_TRIES = inf, 50_000, 6_250_000
 """What stands for no list of mappings; of how many combinations of cells they may be; and tries to find these."""
 MOST_REFINED, REFINED_TURNS = 12, 100
 """How often ranges of extents are halved at most, and as how many turns that counts."""
-MOST_BINS = 256
-"""How many lanes of several dimensions along a side are told apart, at most."""
 LANE, LANES = 2, 10
 """How many layers of extents a memory has, and how much more a difference in lanes counts than one in extents where a
 part is halved."""
@@ -179,7 +184,7 @@ class DualBound(Resumable):
     @cached_property
     def _leaves(self) -> Listed:
         """The mappings of the first part that cannot be divided which may score below the best as it was."""
-        found, _ = self._mappings(self.parts[self._first_whole], self.listed)
+        found, *_ = self._mappings(self.parts[self._first_whole], self.listed)
         assert found is not None
         skipped = 0
         while skipped < self.given:  # a search that goes on has scored them
@@ -187,50 +192,54 @@ class DualBound(Resumable):
         return found
 
     def _list(self, cut: float) -> bool:
-        """List the mappings of a part that cannot be divided which may score below the best, unless they are many."""
-        found, taken = self._mappings(self.parts[self._first_whole], cut)
-        self.turns += taken
-        if found is None:
-            return False
-        self.listed, self.given, self._leaves = cut, 0, found
-        return True
+        """List the mappings of a part that cannot be divided which may score below the best; halve it if they are many.
 
-    def _mappings(self, part: SpacePart, cut: float) -> tuple[Listed | None, int]:
+        Return whether either can be.
+        """
+        place = self._first_whole
+        found, taken, raised = self._mappings(self.parts[place], cut)
+        self.turns += taken
+        if found is not None:
+            self.listed, self.given, self._leaves = cut, 0, found
+            return True
+        if raised.bound >= cut:
+            del self.parts[place]
+            return True
+        parts = self._split(self.parts[place], raised.pool)
+        self.parts[place:place + 1] = parts
+        return len(parts) > 1
+
+    def _mappings(self, part: SpacePart, cut: float) -> tuple[Listed | None, int, RaisedPart]:
         """Return the mappings of a part that may score below ``cut`` by all that bounds tell, and turns taken."""
-        raised = self._raised(part, cut, MERGED, whole=True)
-        if raised.above == -inf:
-            return None, raised.turns
-        cells, tried = raised.pool.combined(self._limited(part), raised.above, cut, COMBINED_TRIES, MOST_COMBINED)
-        found = None if cells is None else self._maker.of(cells, case_of(part))
-        return found, raised.turns + tried // TRIED_A_TURN
+        raised, cells, tried = self._raised(part, cut, MERGED, whole=True), None, 0
+        if raised.above > -inf:
+            cells, tried = raised.pool.combined(self._limited(part), raised.above, cut, COMBINED_TRIES, MOST_COMBINED)
+        return (None if cells is None else self._maker.of(cells, case_of(part)), raised.turns + tried // TRIED_A_TURN,
+                raised)
+
+    def _split(self, part: SpacePart, pool: "ChainPool") -> list[SpacePart]:
+        """Return halves of a part, at extents that about as many chains of the pool are above as not; itself if none.
+
+        Of the group that has most chains, or was not listed to the end; some of them tell.
+        """
+        p, unended = self.problem, np.flatnonzero(pool.spans[:, 1] < 0)
+        g = int(unended[0]) if len(unended) else int(np.diff(pool.spans).argmax())
+        first, last = (pool.spans[:g, 1].max(initial=0), len(pool.cost)) if len(unended) else pool.spans[g]
+        ends = np.arange(first, last)
+        ends = ends[pool.came[ends, 1] == np.bincount(pool.came[ends, 1]).argmax()]
+        cells = pool.cells(ends[::-(-len(ends) // SAMPLED)], p)
+        halves, least = [part], 0
+        for layer, side in np.ndindex(cells.shape[1], 2):
+            ranges = cells[:, layer] % p.shapes[g, 1] if side else cells[:, layer] // p.shapes[g, 1]
+            middle = np.sort(ranges)[(len(ranges) - 1) // 2]
+            fewer = min(int((ranges <= middle).sum()), int((ranges > middle).sum()))
+            if fewer > least:
+                halves, least = self._parted(part, g, layer, side, int(middle)), fewer
+        return halves
 
     @cached_property
     def _work(self) -> Work:
-        p, memories = self.problem, self.builder.memories
-        groups, n = len(p.dims), self.builder.first_side + len(p.sides)
-        cells = np.diff(p.cell_starts)
-        nodes = int((p.states.max(axis=1) * cells).max())
-        seen, ways = len(p.weights) + p.rooms.size + len(p.sides), groups * ATOMS
-        return Work(
-            slope=np.zeros(n), lines=np.zeros((5, seen)),
-            room=np.zeros((4, max(*p.weights.shape, p.rooms.shape[1], 2))), costs=np.zeros(int(cells.max())),
-            side_cost=np.zeros(len(p.lane_sides)), lane_cost=np.zeros(len(p.lane_spans) - 1),
-            lane_over=np.zeros(len(p.lane_spans) - 1), chosen=np.zeros(len(p.lane_spans) - 1, dtype=np.int64),
-            cells=np.ones((2 * memories, len(p.cells)), dtype=np.uint8),
-            ways_left=np.ones(len(p.ends), dtype=np.uint8), sides_left=np.ones(len(p.lane_sides), dtype=np.uint8),
-            f=np.zeros((2 * memories + 1, nodes)), came=np.zeros((2 * memories, nodes), dtype=np.int64),
-            rest=np.zeros((2, nodes)), after=np.zeros((2 * memories + 1, nodes)),
-            kept=np.zeros(len(p.ends), dtype=np.int64), lengths=np.zeros(len(p.ends)), through=np.zeros(len(p.ends)),
-            spans=np.zeros((groups, memories, 2), dtype=np.int64), loads=np.zeros((3, len(p.load_rows))),
-            order=np.zeros(len(p.load_rows), dtype=np.int64), fronts=np.ones((groups, 1 + MOST_BINS, 2)),
-            counts=np.zeros(groups, dtype=np.int64), turn=np.zeros(groups, dtype=np.int64),
-            spent=np.zeros((2, groups)), bins=np.zeros((1 + MOST_BINS, 2)), atoms=np.zeros((groups, ATOMS, n)),
-            views=np.zeros((groups, ATOMS, seen)), parts=np.zeros((groups, ATOMS)),
-            paths=np.zeros((groups, ATOMS, 5 * memories), dtype=np.int64),
-            path=np.zeros(5 * memories, dtype=np.int64), slopes=np.zeros(ATOMS), moved=np.zeros((groups, ATOMS)),
-            who=np.zeros((ways, 3), dtype=np.int64), kept_ways=np.zeros(ways, dtype=np.int64),
-            ways=np.zeros((ways, seen)), solved=np.zeros((3, ways)), bends=np.zeros((seen, seen)),
-            products=np.zeros((ways, ways)), matrix=np.zeros((ways, ways)))
+        return Work.of(self.problem)
 
     def _ascend(self, part: SpacePart, cut: float, *, whole: bool = False) -> SpacePart:
         """Return a part with the highest bound found of it, and what that is made of.
@@ -429,7 +438,11 @@ class DualBound(Resumable):
         widest = self._widest(part)
         if widest is None:
             return []
-        p, memories, (g, layer, side, last) = self.problem, self.builder.memories, widest
+        return self._parted(part, *widest)
+
+    def _parted(self, part: SpacePart, g: int, layer: int, side: int, last: int) -> list[SpacePart]:
+        """Return a part without what is above a range of extents, or lanes (see `_widest`), and without what is not."""
+        p, memories = self.problem, self.builder.memories
         found, (what, m) = [], divmod(layer, memories)
         first, end = p.edge_starts[g, m]
         for upper in (False, True):

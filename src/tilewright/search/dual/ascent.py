@@ -26,10 +26,10 @@ from tilewright.search.dual.kernels import (
 )
 from tilewright.search.dual.listing import chains_of
 from tilewright.search.dual.packing import pack
-from tilewright.search.dual.problem import BOUND, NEVER
+from tilewright.search.dual.records import BOUND, NEVER
 
 _named = stamped([Path(__file__).with_name(f"{name}.py") for name in (
-    "problem", "parts", "kernels", "pieces", "listing", "packing")])
+    "records", "parts", "kernels", "pieces", "listing", "packing")])
 FIRST_SHARPNESS = 32.0
 """How sharply the largest of several is told from the others at first."""
 SHIFTS, ENOUGH, RIDGE = 12, 0.1, 1e-6

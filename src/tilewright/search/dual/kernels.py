@@ -4,7 +4,7 @@
 import numpy as np
 
 from tilewright.mapping.spaces.kernels import Compiled, compiled
-from tilewright.search.dual.problem import NEVER
+from tilewright.search.dual.records import NEVER
 
 STEEPEST = 32.0
 """The most that a capacity or an array may be priced."""

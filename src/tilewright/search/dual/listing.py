@@ -18,10 +18,11 @@ from tilewright.search.dual.pieces import (
     raise_steps,
     rise_into,
 )
-from tilewright.search.dual.problem import BOUND, DualProblem, Work
 from tilewright.search.dual.ranges import Floats, Integers
+from tilewright.search.dual.records import BOUND, DualProblem, Work
+from tilewright.search.mappers.exact.chains import DistinctRows
 
-_named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("problem", "parts", "kernels", "pieces")])
+_named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("records", "parts", "kernels", "pieces")])
 ALIKE = 1e-12
 """By how much (in logarithms) what one chain is made of may be above that of another that makes it needless."""
 
@@ -79,12 +80,10 @@ class ChainPool(NamedTuple):
         """
         cells, costs, made = [], [], []
         for first, last in self.spans.tolist():
-            own, of = np.unique(self.cells(np.arange(first, last), p), axis=0, return_inverse=True)
-            cells.append(own)
-            costs.append(np.full(len(own), np.inf))
-            made.append(np.full((len(own), self.made.shape[1]), np.inf))
-            np.minimum.at(costs[-1], of.ravel(), self.cost[first:last])
-            np.minimum.at(made[-1], of.ravel(), self.made[first:last])
+            own = DistinctRows.of(self.cells(np.arange(first, last), p))
+            cells.append(own.rows)
+            costs.append(np.minimum.reduceat(self.cost[first:last][own.order], own.starts[:-1]))
+            made.append(np.minimum.reduceat(self.made[first:last][own.order], own.starts[:-1]))
         _, tried, listed = self._combined(p, costs, made, bound, cut, tries, most)
         if listed is None:
             return None, tried

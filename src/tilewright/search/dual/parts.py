@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tilewright.search.dual.problem import Case, Marks
+from tilewright.search.dual.problem import Case
 from tilewright.search.dual.ranges import Floats, Integers
+from tilewright.search.dual.records import Marks
 
 if TYPE_CHECKING:
     from tilewright.search.dual.listing import ChainPool

@@ -3,157 +3,23 @@
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.mapping import MapSpace, axis_sides
 from tilewright.search.dual.arrays import ArrayWays
 from tilewright.search.dual.ranges import Floats, Integers, Ranges, Unbound, hinge
+from tilewright.search.dual.records import NEVER, DualProblem
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR, Tables
 from tilewright.search.objective import Objective
 
 MOST_CASES = 3000
 """Cases of what rests at memories at most."""
-NEVER, BOUND = -1e3, 1e-9
-"""The logarithm of a weight of 0, and what rounding may have added to a bound's logarithm."""
-Marks = NDArray[np.uint8]
 Rest = tuple[int, bool, int]
 """Which class of dimensions runs innermost at a memory (-1: no loop is there), whether others loop there too, and
 along which of several windows loops there bring in only what is new (-1: along all)."""
 Case = tuple[Rest | None, ...]
 """That of each memory but the innermost; None where it is open."""
-
-
-class DualProblem(NamedTuple):
-    """What `kernels` reads. Quantities (n) are sums over groups of dimensions, all in logarithms.
-
-    Layers are the extents at the top of each memory, and those inside its loops; by layer come for each tensor the
-    pieces that the dimensions fall into which it does not use, and its words, for each result the words of its last
-    tile wherever tiles are cut and where they are cut first, and for each window how often it makes words cross again.
-    Then come steps of compute, how often compute reads at its boundaries, how many lanes fill copies of a tensor, and
-    lanes by limit of an array.
-    """
-
-    scale: float
-    factors: Integers
-    """What scores are multiplied by (its logarithm), and ``(2)`` whether cycles and energy are factors."""
-    floors: Floats
-    """``(2)``: cycles and energy, at least."""
-    steps: int
-    """The place of steps among quantities."""
-    weights: Floats
-    stages: Integers
-    """``(i, 2 + r)``: picojoules, and cycles of compute and of each port, of the terms (no logarithms), and ``(i)`` in
-    which stage these pass while nothing else does (0: in none)."""
-    others: Integers
-    """``(i)``: another term that a term is no less than, either in place of the other (-1: none)."""
-    rooms: Floats
-    held: Integers
-    """``(q, t)`` shares of a room that a tensor's word takes, and ``(q, t, 1)`` its words among quantities."""
-    sides: Integers
-    limits: Floats
-    """``(s)``: limits of arrays: the place among quantities, and how many lanes there may be."""
-    dims: Integers
-    shapes: Integers
-    """``(g, 2)``: the dimensions of a group (twice the same of one), and how many ranges of extents each has."""
-    cells: Floats
-    cell_starts: Integers
-    """``(c, w)`` quantities of pairs of ranges, and ``(g + 1)`` where those of a group begin."""
-    sizes: Integers
-    unused: Integers
-    extents: Integers
-    extent_starts: Integers
-    array_sides: Integers
-    """``(g, 2)`` and ``(g, 2, t)`` sizes of the dimensions of a group, and whether tensors do not use them; ``(x, 2)``
-    least and largest extents of their ranges, ``(g, 2)`` where these begin; and ``(g, 2, m)`` along how many sides of
-    the array inside a memory they may have lanes, 1 at least (0: there is none)."""
-    states: Integers
-    """``(g, l)``: what else tells nodes apart there: what is left of the dimensions for the arrays further in."""
-    edges: Floats
-    ends: Integers
-    edge_starts: Integers
-    """``(e, 1 + b + o)`` quantities of ways through an array, from steps on; ``(e, 6)`` the nodes where they begin and
-    end, a row of lanes for both dimensions (each has its own), and these lanes; ``(g, m, 2)`` which are those of a
-    group inside a memory."""
-    lane_spans: Integers
-    lane_sides: Integers
-    lane_logs: Floats
-    """``(v + 1)`` the ways (w) to part some lanes between sides; ``(w, 2)`` limits, and the logarithms of lanes."""
-    loads: Integers
-    load_rows: Integers
-    load_starts: Integers
-    fits: Floats
-    fit_starts: Integers
-    limit_starts: Integers
-    many: Floats
-    """``(e)`` which loads (o) of an array ways are, two rows of lanes together, ``(o, 2)`` these rows, ``(g, m + 1)``
-    where loads of a group inside a memory begin; ``(x, 2)`` lanes along both sides of each load, the fewest, and
-    ``(o + 1)`` where these begin; ``(m + 1)`` where limits of the array inside a memory begin, and ``(s + 1)`` how many
-    lanes they let be."""
-
-
-class Work(NamedTuple):
-    """Where `kernels` work (``y``: terms, words in rooms, and limits)."""
-
-    slope: Floats
-    lines: Floats
-    """``(n)``, and ``(5, y)``: where the search is, the slope there, a way to go, and both of a point of it."""
-    room: Floats
-    costs: Floats
-    side_cost: Floats
-    lane_cost: Floats
-    lane_over: Floats
-    chosen: Integers
-    """``(4, .)``, and the least costs of cells at a layer, of ways to part lanes, and of lanes; by how much chains cost
-    too much that have them, at least; and the way to part them."""
-    cells: Marks
-    ways_left: Marks
-    sides_left: Marks
-    """``(l, c)``, ``(e)`` and ``(w)``: whether cells by layer, ways through arrays, and ways to part lanes are left."""
-    f: Floats
-    came: Integers
-    rest: Floats
-    after: Floats
-    """``(2 m + 1, .)`` least costs of nodes, ``(2 m, .)`` where from, ``(2, .)`` what is left to compute, and
-    ``(2 m + 1, .)`` that of all nodes."""
-    kept: Integers
-    lengths: Floats
-    through: Floats
-    spans: Integers
-    """Ways through arrays that are left, what they cost, and chains that go them at least; and ``(g, m, 2)`` which are
-    those inside a memory."""
-    loads: Floats
-    order: Integers
-    fronts: Floats
-    counts: Integers
-    turn: Integers
-    spent: Floats
-    bins: Floats
-    """``(3, o)`` by how much the least chains of a load exceed those of their group, what limits take for its lanes,
-    and what other groups exceed theirs by, and the order of the first; lanes along sides ``(g, ., 2)`` of the loads of
-    the groups before one, how many, what is next, and sums ``(2, g)`` of the first two; and room for such lanes."""
-    atoms: Floats
-    views: Floats
-    parts: Floats
-    paths: Integers
-    """``(g, a, .)``: chains of groups by quantities, by ``y``, their weights (-1: none), and what `kernels.shortest`
-    writes of them."""
-    path: Integers
-    slopes: Floats
-    moved: Floats
-    """``(a)``, ``(g, a)``: the slopes along chains of a group, and how weight moves between them in a step."""
-    who: Integers
-    kept_ways: Integers
-    ways: Floats
-    solved: Floats
-    """``(w, 3)``: groups, with two chains, between which weight may move, ``(w)`` the numbers of those in a step,
-    ``(w, y)`` where that leads, and ``(3, w)`` slopes along them, steps, and slopes of those in a step."""
-    bends: Floats
-    products: Floats
-    matrix: Floats
-    """Second derivatives by ``y``, by ``w``, and room to solve for a step."""
 
 
 class Builder:

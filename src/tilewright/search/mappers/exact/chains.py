@@ -127,14 +127,14 @@ def described(space: MapSpace, dimension: int, steps: Integers) -> Floats:
 class DistinctRows:
     """Rows of a table, those that are the same once."""
 
-    rows: Floats
+    rows: NDArray[Any]
     order: Integers
     starts: Integers
     """``(c, f)`` different rows, ``(n)`` numbers of the rows given, those that are the same together, and ``(c + 1)``
     where those of each begin there."""
 
     @classmethod
-    def of(cls, given: Floats, first: int = -1, *, apart: bool = False) -> "DistinctRows":
+    def of(cls, given: NDArray[Any], first: int = -1, *, apart: bool = False) -> "DistinctRows":
         """Return different ones of some rows, or all where these stand ``apart``, sorted by column ``first``."""
         order = np.lexsort([*given.T, given[:, first]])
         new = np.flatnonzero(np.concatenate(([True], (np.diff(given[order], axis=0) != 0).any(axis=1) | apart)))
