@@ -75,7 +75,7 @@ def drawn_machine(rng: np.random.Generator, widest: int = 3) -> Accelerator:
 
 
 def held(seed: int, *, rules: bool = False, floors: bool = False,
-         windows: bool = False, perfect: bool = False, long: bool = False, turns: int = 2000) -> bool:
+         windows: bool = False, perfect: bool = False, long: bool = False, turns: int = 1000) -> bool:
     """Hold the bounds of a drawn space against all its mappings; False where these are too many, or none is legal.
 
     With ``floors`` they begin from static bounds, else they stand by themselves. ``windows`` slide along two axes. By

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["DualBound", "Unbound", "compile_once"]
 
 TINY = 1e-300
-TURNS = 30
-"""Turns for one part of the space at most."""
 SHARP, SHARPEST = 512.0, 2.0 ** 19
 """How sharply the largest of several cycles or sums is told from the others in the end, which takes off some 1 in so
 many: of all parts, and of those that cannot be divided, for which there are four times the turns."""
@@ -54,12 +52,13 @@ MOST_OF_WHOLE, MORE_TRIED = (9_600, 150_000, 400_000), 16
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
 how often chains are tried together, and how many tries take about as long as a turn; for parts that cannot be divided
 at any distance, so many beginnings by which chains are listed (see `parts`), and so many times the tries."""
-SAMPLED = 2000
-"""Chains that are looked at, at most, to tell where to halve a part."""
+SAMPLED, NEAR_ENOUGH, MADE_A_TURN = 2000, 0.02, 64
+"""Chains that are looked at, at most, to tell where to halve a part of which too much is left to be listed; how near to
+the best score (in logarithms) it has to be; and how many mappings take about as long to make as a turn."""
 NOTHING, MOST_COMBINED, COMBINED_TRIES = inf, 50_000, 6_250_000
 """What stands for no list of mappings; of how many combinations of cells they may be; and tries to find these."""
-MOST_REFINED, REFINED_TURNS = 12, 100
-"""How often ranges of extents are halved at most, and as how many turns that counts."""
+TURNS, MOST_REFINED, REFINED_TURNS = 30, 12, 100
+"""Turns for one part at most; how often ranges of extents are halved at most, and as how many turns that counts."""
 LANE, LANES = 2, 10
 """How many layers of extents a memory has, and how much more a difference in lanes counts than one in extents where a
 part is halved."""
@@ -168,6 +167,7 @@ class DualBound(Resumable):
             if len(found):
                 return found
         self._maker.seen.update(self._leaves.keys)
+        self.turns += self.given // MADE_A_TURN
         del self.parts[self._first_whole], self._leaves
         self.listed, self.given = NOTHING, 0
         return space.empty(0)
@@ -192,9 +192,9 @@ class DualBound(Resumable):
         return found
 
     def _list(self, cut: float) -> bool:
-        """List the mappings of a part that cannot be divided which may score below the best; halve it if they are many.
+        """List the mappings of a part that cannot be divided which may score below the best, or halve it.
 
-        Return whether either can be.
+        It is halved where they are too many, and its bound is near to the best score. Return whether either is done.
         """
         place = self._first_whole
         found, taken, raised = self._mappings(self.parts[place], cut)
@@ -206,8 +206,10 @@ class DualBound(Resumable):
             del self.parts[place]
             return True
         parts = self._split(self.parts[place], raised.pool)
+        if len(parts) == 1 or cut - raised.bound > NEAR_ENOUGH:
+            return False
         self.parts[place:place + 1] = parts
-        return len(parts) > 1
+        return True
 
     def _mappings(self, part: SpacePart, cut: float) -> tuple[Listed | None, int, RaisedPart]:
         """Return the mappings of a part that may score below ``cut`` by all that bounds tell, and turns taken."""
@@ -436,9 +438,7 @@ class DualBound(Resumable):
     def _halved(self, part: SpacePart) -> list[SpacePart]:
         """Return a part without what is above the middle of where its chains differ most, and without what is not."""
         widest = self._widest(part)
-        if widest is None:
-            return []
-        return self._parted(part, *widest)
+        return [] if widest is None else self._parted(part, *widest)
 
     def _parted(self, part: SpacePart, g: int, layer: int, side: int, last: int) -> list[SpacePart]:
         """Return a part without what is above a range of extents, or lanes (see `_widest`), and without what is not."""
