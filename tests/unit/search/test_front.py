@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -161,6 +162,15 @@ def test_a_front_beyond_measure_is_thinned_and_says_so(monkeypatch):
     whole = replace(front, thinned=False)
     assert joined([whole, None, front]).thinned and not joined([whole, whole]).thinned
     assert values_of(front) == plainly(np.array(values_of(front)))
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 9, 16])
+def test_a_front_that_is_thinned_keeps_its_ends(count, monkeypatch):
+    monkeypatch.setattr(fronts, "MOST_POINTS", 2)
+    archive, rising = Archive(("latency", "energy"), SPACE), np.arange(1.0, count + 1)
+    costs = SimpleNamespace(legal=rising > 0, latency_cycles=rising, energy_pj=rising[::-1], area_um2=1.0)
+    archive.add(SPACE.sample(np.random.default_rng(0), count), costs, costs.legal)
+    assert values_of(archive.front()) == [(1.0, count), (count, 1.0)]
 
 
 @pytest.mark.parametrize(("given", "field"), [
