@@ -353,6 +353,18 @@ def test_what_bounds_cannot_tell_of_a_part_the_scores_of_its_mappings_do(asks):
     assert not dual.parts
 
 
+def test_parts_are_halved_until_what_is_left_of_them_can_be_listed(stuck, monkeypatch):
+    (dual, least), other = stuck, DualBound(stuck[0].builder.space, Objective.parse("edp"))
+    monkeypatch.setattr("tilewright.search.dual.MOST_REFINED", 0)
+    monkeypatch.setattr("tilewright.search.dual.MOST_COMBINED", 1)
+    monkeypatch.setattr("tilewright.search.dual.NEAR_ENOUGH", 0.0)
+    raised(other, 1.02 * least, 2000)
+    assert other.parts
+    monkeypatch.setattr("tilewright.search.dual.NEAR_ENOUGH", 10.0)
+    assert raised(dual, 1.02 * least, 20_000) == pytest.approx(least, rel=1e-12)
+    assert not dual.parts
+
+
 def test_mappings_of_a_part_go_on_where_they_were_kept(asks):
     dual, least = asks
     other = DualBound(dual.builder.space, Objective.parse("edp"))

@@ -228,12 +228,12 @@ class DualBound(Resumable):
         g = int(unended[0]) if len(unended) else int(np.diff(pool.spans).argmax())
         first, last = (pool.spans[:g, 1].max(initial=0), len(pool.cost)) if len(unended) else pool.spans[g]
         ends = np.arange(first, last)
-        ends = ends[pool.came[ends, 1] == np.bincount(pool.came[ends, 1]).argmax()]
-        cells = pool.cells(ends[::-(-len(ends) // SAMPLED)], p)
+        ends = ends[pool.came[ends, 1] == np.bincount(pool.came[ends, 1], minlength=1).argmax()]
+        cells = pool.cells(ends[::1 + len(ends) // SAMPLED], p)
         halves, least = [part], 0
         for layer, side in np.ndindex(cells.shape[1], 2):
             ranges = cells[:, layer] % p.shapes[g, 1] if side else cells[:, layer] // p.shapes[g, 1]
-            middle = np.sort(ranges)[(len(ranges) - 1) // 2]
+            middle = np.median(ranges) if len(ranges) else 0
             fewer = min(int((ranges <= middle).sum()), int((ranges > middle).sum()))
             if fewer > least:
                 halves, least = self._parted(part, g, layer, side, int(middle)), fewer
