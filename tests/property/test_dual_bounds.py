@@ -152,6 +152,11 @@ def test_no_mapping_of_tiles_that_divide_scores_below_a_dual_bound():
     assert held(28)
 
 
+def test_no_mapping_whose_tiles_leave_remainders_scores_below_a_dual_bound():
+    """By the first of these bounds show that count steps anew where there is no array."""
+    assert sum(held(seed, long=True, floors=seed % 2 > 0) for seed in range(4)) > 1
+
+
 def test_no_mapping_with_windows_along_two_axes_scores_below_a_dual_bound():
     """Loops save along one of them: by these seeds bounds show that take one for granted, the first or the last."""
     assert sum(held(seed, windows=True, floors=seed % 2 == 0) for seed in (8, 22, 24, 25, 29, 44, 60)) == 7
@@ -248,8 +253,9 @@ def test_a_part_that_cannot_be_divided_is_bounded_sharply():
     assert least * (1 - 1e-8) < bound <= least * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("narrow", [0, 6, 12])
 @pytest.mark.parametrize("around", [0, 1])
-def test_listed_chains_are_made_of_all_pieces_and_steps_that_remainders_make(around):
+def test_listed_chains_are_made_of_all_pieces_and_steps_that_remainders_make(around, narrow):
     """For a product with one long dimension, by all ways that any may rest at each of two memories.
 
     Where extents are ranges, or between the sides of an array, these are the fewest of any that may be meant.
@@ -258,6 +264,8 @@ def test_listed_chains_are_made_of_all_pieces_and_steps_that_remainders_make(aro
     levels.insert(1 + around, Fanout("F", (3, 2)))
     dual = DualBound(MapSpace(matmul("m", 1, 11, 1), Accelerator("nested", tuple(levels)), "imperfect"),
                      Objective.parse("edp"))
+    ranges, _ = dual.builder.ranges[0].halved(dual.builder.ranges[0].low >= 12 - narrow)
+    dual._take(dual.builder.over([ranges], []))
     p, builder, more = dual.problem, dual.builder, 0
     own, unused, known = builder.ranges[0], builder.a.unused[0], dict[tuple[int, ...], tuple[list[int], int]]()
     for case in (case for outer in builder.parted((None, None)) for case in builder.parted(outer)):
@@ -317,6 +325,7 @@ def test_chains_are_left_out_whose_remainders_make_more_pieces():
 def test_no_mapping_of_2000_spaces_scores_below_a_dual_bound():
     assert sum(held(seed) for seed in range(40, 5000)) > 2000
     assert sum(held(seed, windows=True) for seed in range(100, 400)) > 50
+    assert sum(held(seed, long=True) for seed in range(40, 300)) > 50
     assert sum(held(seed, perfect=True, windows=seed % 3 == 0) for seed in range(40, 2000)) > 500
 
 
