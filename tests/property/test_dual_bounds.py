@@ -13,7 +13,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Me
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.search import Objective
 from tilewright.search.dual import NEAR, DualBound, Unbound
-from tilewright.search.dual.parts import EVERY
+from tilewright.search.dual.parts import EVERY, MERGED
 from tilewright.search.objective import Scorer
 from tilewright.validation.random_nests import with_networks
 from tilewright.workload import ROLES, Operator, convolution, matmul
@@ -288,6 +288,26 @@ def test_listed_chains_are_made_of_all_pieces_and_steps_that_remainders_make(aro
                 elif place == p.steps and single:
                     assert counted == pytest.approx(steps)
     assert more > 20
+
+
+def test_chains_with_lanes_parted_in_all_ways_at_once_are_no_more_than_each_of_them():
+    machine = Accelerator("parted", (Memory("M", ROLES, ONE, bandwidth=Bandwidth(shared=0.5)), Fanout("F", (3, 4)),
+                                     Memory("R", ("weights",), ONE)))
+    dual = DualBound(MapSpace(matmul("m", 7, 6, 1), machine, "imperfect"), Objective.parse("edp"))
+    case = dual.builder.parted((None,))[1]
+    found: list[dict[tuple[int, ...], list[np.ndarray]]] = []
+    for every in (EVERY, MERGED):
+        pool = dual._raised(dual._all()[0]._replace(case=np.array(case)), 1e3, every, whole=True).pool
+        found.append({})
+        for g, span in enumerate(pool.spans):
+            ends = np.arange(*span)
+            for end, cells in zip(ends, pool.cells(ends, dual.problem).tolist(), strict=True):
+                found[-1].setdefault((g, *cells), []).append(np.append(pool.made[end], pool.cost[end]))
+    apart, merged = found
+    assert apart.keys() == merged.keys()
+    assert sum(map(len, apart.values())) > sum(map(len, merged.values()))
+    for key, rows in apart.items():
+        assert np.min(merged[key], axis=0) == pytest.approx(np.min(rows, axis=0), abs=1e-9), key
 
 
 def fewest(size: int, low: Sequence[int], high: Sequence[int], around: int) -> tuple[list[int], int]:
