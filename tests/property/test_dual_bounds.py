@@ -310,6 +310,19 @@ def test_chains_with_lanes_parted_in_all_ways_at_once_are_no_more_than_each_of_t
         assert np.min(merged[key], axis=0) == pytest.approx(np.min(rows, axis=0), abs=1e-9), key
 
 
+def test_no_combinations_are_left_where_no_chain_of_a_group_is(stuck):
+    dual, _ = stuck
+    part, cut = dual._all()[0], 1e3
+    raised = dual._raised(part, cut, MERGED, whole=True)
+    cells, _ = raised.pool.combined(dual.problem, raised.above, cut, 10 ** 6, 10 ** 5)
+    assert len(cells) > 0
+    raised.pool.spans[0] = raised.pool.spans[0, 1]
+    cells, _ = raised.pool.combined(dual.problem, raised.above, cut, 10 ** 6, 10 ** 5)
+    assert cells.shape == (0, len(dual.problem.dims), 2 * dual.builder.memories)
+    listed = dual._maker.of(cells, (None,) * (dual.builder.memories - 1))
+    assert len(listed.take(10)) == 0
+
+
 def fewest(size: int, low: Sequence[int], high: Sequence[int], around: int) -> tuple[list[int], int]:
     """Return the fewest pieces by layer, and steps, of extents in ranges, and any between both sides of an array."""
     least, steps = [size] * len(low), size

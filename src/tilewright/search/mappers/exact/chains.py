@@ -137,7 +137,8 @@ class DistinctRows:
     def of(cls, given: NDArray[Any], first: int = -1, *, apart: bool = False) -> "DistinctRows":
         """Return different ones of some rows, or all where these stand ``apart``, sorted by column ``first``."""
         order = np.lexsort([*given.T, given[:, first]])
-        new = np.flatnonzero(np.concatenate(([True], (np.diff(given[order], axis=0) != 0).any(axis=1) | apart)))
+        first_of_all = np.ones(min(1, len(given)), dtype=np.bool_)
+        new = np.flatnonzero(np.append(first_of_all, (np.diff(given[order], axis=0) != 0).any(axis=1) | apart))
         return cls(given[order[new]], order, np.append(new, len(order)))
 
     def same(self, row: int) -> Integers:
