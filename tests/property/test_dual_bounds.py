@@ -351,7 +351,7 @@ def test_chains_are_left_out_whose_remainders_make_more_pieces():
     """Its best mapping known scores 14.05e15; by extents alone hundreds of thousands of combinations score less."""
     space = KeptSets(MapSpace(matmul("m", 512, 768, 3072), preset("edge-s2"), "imperfect"))[35]
     dual = DualBound(space, Objective.parse("edp"))
-    dual.work(4000, 14_050_006_582_023_602.0)
+    dual.work(10_000, 14_050_006_582_023_602.0)
     assert dual.bound == np.inf
 
 

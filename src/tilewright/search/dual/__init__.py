@@ -52,9 +52,9 @@ MOST_OF_WHOLE, MORE_TRIED = (9_600, 150_000, 400_000), 16
 """How near to the best score (in logarithms) chains that are left are listed, how many beginnings of them there may be,
 how often chains are tried together, and how many tries take about as long as a turn; for parts that cannot be divided
 at any distance, so many beginnings by which chains are listed (see `parts`), and so many times the tries."""
-SAMPLED, NEAR_ENOUGH, MADE_A_TURN = 2000, 0.02, 64
-"""Chains that are looked at, at most, to tell where to halve a part of which too much is left to be listed; how near to
-the best score (in logarithms) it has to be; and how many mappings take about as long to make as a turn."""
+SAMPLED, NEAR_ENOUGH, LISTED_A_TURN, MADE_A_TURN = 2000, 0.02, 500, 64
+"""Chains that tell where to halve a part of which too much is left to be listed; how near to the best score (in
+logarithms) it has to be; how many beginnings (or ways) to list, and mappings to make, take about as long as a turn."""
 NOTHING, MOST_COMBINED, COMBINED_TRIES = inf, 50_000, 6_250_000
 """What stands for no list of mappings; of how many combinations of cells they may be; and tries to find these."""
 TURNS, MOST_REFINED, REFINED_TURNS = 30, 12, 100
@@ -291,7 +291,7 @@ class DualBound(Resumable):
         found, taken, above = ascent.ascend(self._limited(part), work, index, moves, cut, 4 * TURNS if whole else TURNS,
                                             SHARPEST if whole else SHARP, part.point.copy(), best,
                                             -inf if whole else cut - NEAR, pool)
-        return RaisedPart(float(found), int(taken), best, float(above), pool)
+        return RaisedPart(float(found), int(taken) + pool.listed // LISTED_A_TURN, best, float(above), pool)
 
     def _left(self, part: SpacePart) -> tuple[Marks, Marks, Marks]:
         """Return which cells by layer, ways through arrays, and ways to part lanes are left in a part."""
@@ -394,7 +394,7 @@ class DualBound(Resumable):
             parts[key] = other._replace(bound=min(other.bound, made.bound))
         self.parts = sorted(parts.values(), key=attrgetter("bound"))
         self.refined += 1
-        self.turns += REFINED_TURNS
+        self.turns += REFINED_TURNS + len(self.problem.ends) // LISTED_A_TURN
         return True
 
     def _used(self, left: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:

@@ -63,6 +63,11 @@ class ChainPool(NamedTuple):
                    np.zeros((1 + len(work.f), 2), dtype=np.int64), np.zeros(tensors),
                    np.zeros((groups, 2), dtype=np.int64), np.zeros(groups))
 
+    @property
+    def listed(self) -> int:
+        """How many beginnings there are."""
+        return len(self.cost) if self.spans.min() < 0 else int(self.spans.max())
+
     def tried(self, p: DualProblem, bound: float, cut: float, tries: int) -> tuple[float, int]:
         """Return `least` of all chains that are listed, where by the slope nothing scores below ``bound``.
 
