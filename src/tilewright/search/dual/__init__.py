@@ -18,7 +18,7 @@ to be scored (see `leaves`). Static bounds of cycles and energy are floors.
 from bisect import insort
 from collections.abc import Sequence
 from functools import cache, cached_property
-from itertools import takewhile
+from itertools import product, takewhile
 from math import exp, inf, log
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -205,11 +205,10 @@ class DualBound(Resumable):
         if raised.bound >= cut:
             del self.parts[place]
             return True
-        parts = self._split(self.parts[place], raised.pool)
-        if len(parts) == 1 or cut - raised.bound > NEAR_ENOUGH:
-            return False
-        self.parts[place:place + 1] = parts
-        return True
+        parts = self._split(self.parts[place], raised.pool) if cut - raised.bound <= NEAR_ENOUGH else []
+        if parts:
+            self.parts[place:place + 1] = parts
+        return bool(parts)
 
     def _mappings(self, part: SpacePart, cut: float) -> tuple[Listed | None, int, RaisedPart]:
         """Return the mappings of a part that may score below ``cut`` by all that bounds tell, and turns taken."""
@@ -220,24 +219,23 @@ class DualBound(Resumable):
                 raised)
 
     def _split(self, part: SpacePart, pool: "ChainPool") -> list[SpacePart]:
-        """Return halves of a part, at extents that about as many chains of the pool are above as not; itself if none.
+        """Return halves of a part, at extents that about as many chains of the pool are above as not; none if all are.
 
         Of the group that has most chains, or was not listed to the end; some of them tell.
         """
-        p, unended = self.problem, np.flatnonzero(pool.spans[:, 1] < 0)
+        p, unended, found, most = self.problem, np.flatnonzero(pool.spans[:, 1] < 0), None, 0
         g = int(unended[0]) if len(unended) else int(np.diff(pool.spans).argmax())
         first, last = (pool.spans[:g, 1].max(initial=0), len(pool.cost)) if len(unended) else pool.spans[g]
         ends = np.arange(first, last)
         ends = ends[pool.came[ends, 1] == np.bincount(pool.came[ends, 1], minlength=1).argmax()]
         cells = pool.cells(ends[::1 + len(ends) // SAMPLED], p)
-        halves, least = [part], 0
-        for layer, side in np.ndindex(cells.shape[1], 2):
-            ranges = cells[:, layer] % p.shapes[g, 1] if side else cells[:, layer] // p.shapes[g, 1]
-            middle = np.median(ranges) if len(ranges) else 0
-            fewer = min(int((ranges <= middle).sum()), int((ranges > middle).sum()))
-            if fewer > least:
-                halves, least = self._parted(part, g, layer, side, int(middle)), fewer
-        return halves
+        for layer, (side, d) in product(range(cells.shape[1]), enumerate(self.builder.groups[g])):
+            ranges = self.builder.ranges_in(cells[:, layer], d)
+            middle = int(np.median(ranges)) if len(ranges) else 0
+            above = int((ranges > middle).sum())
+            if min(above, len(ranges) - above) > most:
+                found, most = (g, layer, side, middle), min(above, len(ranges) - above)
+        return [] if found is None else self._parted(part, *found)
 
     @cached_property
     def _work(self) -> Work:
@@ -449,8 +447,7 @@ class DualBound(Resumable):
             cells, ways, _ = self._left(part)
             if what < LANE:
                 first, end = p.cell_starts[g:g + 2]
-                k = np.arange(end - first)
-                k = k % p.shapes[g, 1] if side else k // p.shapes[g, 1]
+                k = self.builder.ranges_in(np.arange(end - first), self.builder.groups[g][side])
                 cells[layer, first:end][(k > last) != upper] = 0
             else:
                 ways[first:end][(p.ends[first:end, 4 + side] > last) != upper] = 0
@@ -473,7 +470,7 @@ class DualBound(Resumable):
             for side in range(2 if p.shapes[g, 1] > 1 else 1):
                 cells, ways = chains[:, :layers], chains[:, layers + arrays]
                 low = self.builder.ranges[p.dims[g, side]].low
-                extents = low[cells % p.shapes[g, 1] if side else cells // p.shapes[g, 1]]
+                extents = low[self.builder.ranges_in(cells, p.dims[g, side])]
                 logs = np.hstack([np.log(extents), np.log(p.ends[ways, 4 + side])])
                 mean = share @ logs
                 spread = share @ np.abs(logs - mean)

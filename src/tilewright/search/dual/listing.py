@@ -229,7 +229,7 @@ def loop_on(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, g: Compi
                         return -1
                     copy(pool.made[at], pool.made[count])
                     cell_into(p, index, 2 * m + 1, base + c, pool.made[count])
-                    raise_pieces(p, index, 2 * m + 1, pool.rise, pool.made[count])
+                    raise_pieces(p, index, 2 * m + 1, pool, pool.made[count])
                     pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, 2 * m + 1, c
                     count = put(pool, count, node, cost)
     return count
@@ -267,7 +267,7 @@ def spread_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, at: Compil
             lanes_onto(p, w, j, stop if merged else j + 1, made)
             if more:
                 cell_into(p, index, inner, base + cell, made)
-                raise_pieces(p, index, inner, pool.rise, made)
+                raise_pieces(p, index, inner, pool, made)
             else:
                 whole += raise_steps(p, w, index, steps, made)
                 if whole >= most:
@@ -300,7 +300,7 @@ def pass_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, m: Compiled,
             if pool.every != FEW:
                 path_into(pool, at)
                 pool.cost[at] += rise_into(p, w, g, pool, inner, cell)
-                raise_pieces(p, index, inner, pool.rise, pool.made[at])
+                raise_pieces(p, index, inner, pool, pool.made[at])
         return first, last
     copy(pool.heads, pool.outside)
     pool.heads[:] = -1

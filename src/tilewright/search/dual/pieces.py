@@ -10,6 +10,7 @@ Between the two sides of an array extents may be any, so that nothing is told of
 import numpy as np
 
 from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled
+from tilewright.search.dual.parts import FEW
 
 
 @compiled
@@ -38,15 +39,21 @@ def path_into(pool: Compiled, at: Compiled) -> Compiled:
 
 
 @compiled
+def range_of(p: Compiled, g: Compiled, side: Compiled, cell: Compiled) -> Compiled:
+    """Return the place of the range of extents that a dimension of a group has in a cell."""
+    return p.extent_starts[g, side] + (cell % p.shapes[g, 1] if side else cell // p.shapes[g, 1])
+
+
+@compiled
 def pieces_of(p: Compiled, g: Compiled, side: Compiled, pool: Compiled, layer: Compiled, cell: Compiled) -> Compiled:
     """Return how many pieces there are at a layer at least, behind what `path_into` wrote; 1 where nothing is told."""
-    now, count, parted, columns, total = p.sizes[g, side], 1, False, p.shapes[g, 1], 0
+    now, count, parted, total = p.sizes[g, side], 1, False, 0
     pool.pieces[0, 0], pool.pieces[0, 1] = now, 1
     for at in range(1, layer + 1):
         own = cell if at == layer else pool.path[at]
         if own < 0:
             continue
-        row = p.extent_starts[g, side] + (own % columns if side else own // columns)
+        row = range_of(p, g, side, own)
         low, high = p.extents[row, 0], p.extents[row, 1]
         if low == now:
             continue
@@ -65,13 +72,13 @@ def steps_of(p: Compiled, g: Compiled, side: Compiled, pool: Compiled) -> Compil
 
     Those are of the first lanes, which have as much to do as any.
     """
-    layers, columns, count, total = 2 * p.edge_starts.shape[1], p.shapes[g, 1], 1, 0
+    layers, count, total = 2 * p.edge_starts.shape[1], 1, 0
     pool.pieces[0, 0], pool.pieces[0, 1] = p.sizes[g, side], 1
     for at in range(1, layers):
         own = pool.path[at]
         if own < 0:
             continue
-        row = p.extent_starts[g, side] + (own % columns if side else own // columns)
+        row = range_of(p, g, side, own)
         low = p.extents[row, 0]
         if low < p.extents[row, 1]:
             return 1
@@ -100,8 +107,7 @@ def rise_into(p: Compiled, w: Compiled, g: Compiled, pool: Compiled, layer: Comp
     pool.rise[:] = 0.0
     cost, first = 0.0, layer * p.cells.shape[1]
     for side in range(sides_of(p, g)):
-        row = p.extent_starts[g, side] + (cell % p.shapes[g, 1] if side else cell // p.shapes[g, 1])
-        fewest = -(-p.sizes[g, side] // p.extents[row, 1])
+        fewest = -(-p.sizes[g, side] // p.extents[range_of(p, g, side, cell), 1])
         many = pieces_of(p, g, side, pool, layer, cell)
         if many > fewest:
             for t in range(len(pool.rise)):
@@ -113,9 +119,11 @@ def rise_into(p: Compiled, w: Compiled, g: Compiled, pool: Compiled, layer: Comp
 
 
 @compiled
-def raise_pieces(p: Compiled, index: Compiled, layer: Compiled, rise: Compiled, made: Compiled) -> Compiled:
-    """Add to what a chain is made of what `rise_into` wrote."""
-    first = layer * p.cells.shape[1]
+def raise_pieces(p: Compiled, index: Compiled, layer: Compiled, pool: Compiled, made: Compiled) -> Compiled:
+    """Add to what a chain is made of what `rise_into` wrote, if it did."""
+    if pool.every == FEW:
+        return
+    first, rise = layer * p.cells.shape[1], pool.rise
     for i in range(len(index)):
         for k in range(index.shape[1]):
             if first <= index[i, k] < first + len(rise):
