@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tilewright.base.threads import share as share
     from tilewright.base.words import digest as digest
     from tilewright.base.words import free_name as free_name
+    from tilewright.base.words import renamed_note as renamed_note
     from tilewright.base.words import sizes_text as sizes_text
     from tilewright.base.words import text_html as text_html
     from tilewright.base.words import together as together

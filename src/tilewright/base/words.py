@@ -36,6 +36,12 @@ def free_name(wanted: str, taken: Container[str], mark: str = "_") -> str:
     return name
 
 
+def renamed_note(names: Sequence[str]) -> tuple[str, ...]:
+    """Tell of names that stand more than once in a file, which have numbers: at most three of them."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (f"names that repeat have numbers: {', '.join(names[:3])}{more}",) if names else ()
+
+
 def sizes_text(sizes: Iterable[tuple[str, int]]) -> str:
     """Return the sizes above one in a line, for example ``K64 C64 P56 Q56 R3 S3``; empty where none is."""
     return " ".join(f"{name}{size}" for name, size in sizes if size > 1)

@@ -18,4 +18,5 @@ def allocate(asked: Asked, report: Page = None, json: Json = None) -> None:
     faults = plan.verify()
     assert not faults, faults
     deliver("plan", plan.sheet, plan.plain, (report, json, asked["out"]))
-    end_early(plan, asked["out"])
+    if plan.interrupted:
+        end_early("", asked["out"])

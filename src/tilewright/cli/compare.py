@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -18,6 +18,8 @@ from tilewright.cli.options import INTERRUPTED, Asked, Json, console, ready, ver
 
 Html = Annotated[Path | None, typer.Option(
     "--html", metavar="FILE.html", show_default=False, help="Write a page with plots.")]
+
+NOTHING = "; nothing is complete"
 
 
 @verb(CompareOptions)
@@ -72,22 +74,27 @@ def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[
         sheet = getattr(report, f"{shown}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
         deliver(name, sheet, getattr(report, f"{shown}_tree")(found, told), files, tables(found))
     if stop.is_set():
-        tell_stopped(". " if told else "; nothing is complete. ", files[2])
-        raise typer.Exit(INTERRUPTED)
+        end_early("" if told else NOTHING, files[2])
 
 
 def conducted(search: Callable[..., Any], asked: Asked, unit: str = "searches",
               stop: threading.Event | None = None) -> Any:
-    """Return what comes of a search that can be stopped, with a bar of so many of a ``unit``."""
-    with tilewright.report.SearchBar(unit) as bar:
-        return search(**asked, told=bar.update, stop=stop or threading.Event())
+    """Return what comes of a search that can be stopped, with a bar of so many of a ``unit``.
+
+    Where it was stopped before there was anything, that is told, and the verb ends.
+    """
+    try:
+        with tilewright.report.SearchBar(unit) as bar:
+            return search(**asked, told=bar.update, stop=stop or threading.Event())
+    except KeyboardInterrupt:
+        end_early(NOTHING, asked["out"])
 
 
-def end_early(found: Any, out: Path | None) -> None:
-    """End with the exit code of what Ctrl-C ended, and say how it goes on, where that is so of what was found."""
-    if found.interrupted:
-        tell_stopped(". ", out)
-        raise typer.Exit(INTERRUPTED)
+def end_early(what: str, out: Path | None) -> NoReturn:
+    """End with the exit code of what Ctrl-C ended; say ``what`` there is of it, and how it goes on."""
+    typer.echo(f"Stopped before the end{what}. " + ("The same command goes on from there." if out
+                                                    else "With --out DIR a run can go on later."), err=True)
+    raise typer.Exit(INTERRUPTED)
 
 
 def deliver(name: str, sheet: "tilewright.report.Sheet", tree: dict[str, Any],
@@ -107,9 +114,3 @@ def deliver(name: str, sheet: "tilewright.report.Sheet", tree: dict[str, Any],
             write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
         page = report.write_sheet(sheet, out / f"{name}.html")
         typer.echo(f"Written: {page}; beside it {name}.json and {len(every)} CSV files.", err=True)
-
-
-def tell_stopped(what: str, out: Path | None) -> None:
-    """Say that a run ended early, ``what`` there is of it, and how it goes on."""
-    typer.echo(f"Stopped before the end{what}" + ("The same command goes on from there." if out
-                                                  else "With --out DIR a run can go on later."), err=True)

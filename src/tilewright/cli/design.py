@@ -46,5 +46,6 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
             typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
         if run.library.warning:
             typer.echo(run.library.warning, err=True)
-    end_early(found, asked["out"])
+    if found.interrupted:
+        end_early("", asked["out"])
     raise typer.Exit(int(not found.found))

@@ -7,8 +7,8 @@ import typer
 
 import tilewright.api
 from tilewright.api.fuse_options import FuseOptions
-from tilewright.cli.compare import conducted, deliver
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+from tilewright.cli.compare import conducted, deliver, end_early
+from tilewright.cli.options import Asked, Json, Page, ready, verb
 
 Save = Annotated[Path | None, typer.Option(
     "--save", metavar="FILE.yaml", show_default=False, help="Write the plan as YAML, for --plan.")]
@@ -28,5 +28,4 @@ def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None
     if save is not None and isinstance(run, planned):
         typer.echo(f"Plan {run.write_plan(save)}", err=True)
     if isinstance(run, tilewright.api.MicroBatchRun | tilewright.api.TreeRun) and run.interrupted:
-        typer.echo("Stopped before the end: the best plan so far.", err=True)
-        raise typer.Exit(INTERRUPTED)
+        end_early(": the best plan so far", asked["out"])

@@ -66,6 +66,8 @@ def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoin
         found = tilewright.api.side_by_side(asked.pop("arch"), **asked, progress=shown)
     deliver("machines", found.sheet, found.plain, (report, json, None))
     if found.interrupted:
+        typer.echo("Stopped before the end, in the last machine that is shown. The same command takes those before "
+                   "it from the store where that keeps them.", err=True)
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(max(_exit_code(run, strict) for run in found.runs))
 

@@ -43,4 +43,5 @@ def schedule(asked: Asked, explain: Explain = None, report: Page = None, json: J
     deliver("schedule", plan.sheet, plan.plain, (report, json, asked["out"]))
     if plan.place:
         typer.echo(f"Stored as schedule {plan.place}", err=True)
-    end_early(plan, asked["out"])
+    if plan.interrupted:
+        end_early("", asked["out"])

@@ -4,7 +4,7 @@ import typer
 
 import tilewright.api
 from tilewright.api.machine_options import SweepOptions
-from tilewright.cli.compare import conducted, deliver, end_early
+from tilewright.cli.compare import NOTHING, conducted, deliver, end_early
 from tilewright.cli.options import Asked, Json, Page, ready, verb
 
 
@@ -17,6 +17,9 @@ def sweep(asked: Asked, report: Page = None, json: Json = None) -> None:
     """
     ready(report, json)
     found = conducted(tilewright.api.sweep, asked, "samples")
+    if found.interrupted and not found.machines:
+        end_early(NOTHING, asked["out"])
     deliver("sweep", found.sheet, found.plain, (report, json, asked["out"]))
-    end_early(found, asked["out"])
+    if found.interrupted:
+        end_early("", asked["out"])
     raise typer.Exit(int(all(one.unmapped for one in found.machines)))

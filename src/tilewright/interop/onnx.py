@@ -59,7 +59,7 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int | str] | None = None) 
     scene = _scene(str(file), model, weights)
     folded = before - len(model.graph.node) + _translate(scene, model.graph, bodies.times)
     notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded), *bodies.notes,
-             *scene.lost_note)
+             *scene.notes)
     return Graph(file.stem, tuple(scene.nodes), str(file), notes)
 
 
@@ -316,8 +316,8 @@ def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> i
         wanted = proto.name or (proto.output[0] if proto.output else "") or f"{proto.op_type}_{index}"
         # What bodies of control flow read; among it are names of the graph around them.
         captured = tuple(name for node in _within(proto) for name in node.input)
-        view = NodeView(scene, proto.op_type, scene.free_name(wanted), tuple(proto.input), tuple(proto.output),
-                        _Attributes(proto), captured)
+        view = NodeView(scene, proto.op_type, scene.free_name(wanted, bool(proto.name)), tuple(proto.input),
+                        tuple(proto.output), _Attributes(proto), captured)
         often = times.get(proto.output[0], 1) if proto.output else 1
         scene.add([_times(node, often) for node in _nodes(view, proto)], view, seen(view) if often == 1 else None)
     return constants

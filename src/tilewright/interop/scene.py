@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tilewright.base import InputError, free_name
+from tilewright.base import InputError, free_name, renamed_note
 from tilewright.workload import (
     DataMovement,
     Edges,
@@ -44,7 +44,8 @@ class Scene:
     the factors of its size and whether each repeats words; ``caches`` are those of them that a cache of keys and values
     is read for. ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`). ``handed``
     are what the network hands out, ``numbers`` the values of small constants; ``stands`` says in place of which tensors
-    others are read, which were made in parts, or written over.
+    others are read, which were made in parts, or written over; ``renamed`` are names with numbers,
+    as those of the file were taken.
     """
 
     path: str
@@ -63,6 +64,7 @@ class Scene:
     handed: frozenset[str] = frozenset()
     numbers: Mapping[str, list[int]] = field(default_factory=dict)
     stands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    renamed: list[str] = field(default_factory=list)
 
     def type(self, name: str) -> str:
         """Element type of a tensor as it lies in memory; empty where it is not known."""
@@ -86,9 +88,11 @@ class Scene:
         """Words of those tensors whose shapes are known."""
         return sum(prod(self.shapes[name]) for name in names if name in self.shapes)
 
-    def free_name(self, wanted: str) -> str:
-        """Return ``wanted``, numbered if it is taken."""
+    def free_name(self, wanted: str, given: bool = False) -> str:
+        """Return ``wanted``, numbered if it is taken; where its file gives that name, it is told."""
         name = free_name(wanted, self.names)
+        if given and name != wanted:
+            self.renamed.append(name)
         self.names.add(name)
         return name
 
@@ -111,12 +115,13 @@ class Scene:
         self.nodes.extend(edged)
 
     @property
-    def lost_note(self) -> tuple[str, ...]:
-        """Where shapes were lost, if that is why nodes are not modelled."""
+    def notes(self) -> tuple[str, ...]:
+        """Names that were taken, and where shapes were lost, if that is why nodes are not modelled."""
+        told = renamed_note(self.renamed)
         count = sum(isinstance(node, Unmodelled) and node.reason.startswith(_NO_SHAPE) for node in self.nodes)
         if self.lost is None or not count:
-            return ()
-        return (f"Shapes were lost at {self.lost.name} ({self.lost.kind}): for want of them {count} "
+            return told
+        return (*told, f"Shapes were lost at {self.lost.name} ({self.lost.kind}): for want of them {count} "
                 f"node{'s are' if count > 1 else ' is'} not modelled",)
 
 

@@ -132,13 +132,15 @@ class Sketch:
         self.name = name
         self.batch = batch
         self.values: dict[str, Value] = {}
+        self.renamed: list[str] = []
+        """Names with numbers, as those that were asked for were taken."""
         self._nodes: list[Node] = []
         self._inputs: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def with_batch(self, batch: int) -> "Sketch":
         """Return the same sketch for drawing nodes of another batch."""
         other = Sketch(self.name, batch)
-        other.values, other._nodes, other._inputs = self.values, self._nodes, self._inputs
+        other.values, other.renamed, other._nodes, other._inputs = self.values, self.renamed, self._nodes, self._inputs
         return other
 
     def graph(self, source: str, notes: Sequence[str] = (), tokens: int = 0) -> Graph:
@@ -416,7 +418,10 @@ class Sketch:
 
     def _free(self, name: str) -> str:
         """Return ``name``, numbered if it is taken."""
-        return free_name(name, self.values)
+        free = free_name(name, self.values)
+        if free != name:
+            self.renamed.append(free)
+        return free
 
 
 def _plain(name: str) -> str:

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base import InputError, read_json, read_text, read_yaml, shown, unknown_name
+from tilewright.base import InputError, read_json, read_text, read_yaml, renamed_note, shown, unknown_name
 from tilewright.workload import layers_diffusion, layers_image, layers_language, layers_sequence  # noqa: F401  (they register their kinds of layers)
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
@@ -92,7 +92,8 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int | str] | 
     notes = document.get("notes") or []
     if not isinstance(notes, list) or not all(isinstance(one, str) for one in notes):
         raise InputError(f"{name}.notes", "must be a list of texts", notes)
-    notes = list(notes)
+    given = tuple(layer["name"] for entry in layers for layer in entry.values() if "name" in layer)
+    notes = [*notes, *renamed_note([name for name in sketch.renamed if name.startswith(given)])]
     if len(chosen) > 1 or chosen["batch"] > 1:
         notes.append("Options: " + ", ".join(f"{key}={number}" for key, number in chosen.items()))
     return sketch.graph(str(citation), notes, chosen["batch"] * chosen["sequence"] if "phase" in chosen else 0)

@@ -76,6 +76,23 @@ def test_ctrl_c_shows_the_seeds_that_are_complete(tilewright, monkeypatch):
     assert "With --out DIR a run can go on later." in found.err
 
 
+@pytest.mark.parametrize("words", [
+    ("compare", ONE, "-a", "edge-s1", "-m", "gamma,random", "-b", "3000"),
+    ("sweep", ONE, "-a", "edge-s2", "--vary", "SG.capacity=8KB,16KB", "-b", "300"),
+    ("fuse", "bert-base:sequence=512", "-a", "flat-edge"),
+    ("fuse", "ncf", "-a", "edge-s2", "--space", "trees", "-b", "50")])
+@pytest.mark.parametrize(("out", "told"), [
+    ((), "With --out DIR a run can go on later."), (("--out", "kept"), "The same command goes on from there.")])
+def test_ctrl_c_before_anything_is_complete_says_so_and_how_to_go_on(tilewright, monkeypatch, words, out, told):
+    def update(bar, standing):
+        raise KeyboardInterrupt  # as a Ctrl-C before the first job; one in the background gets no signal
+
+    monkeypatch.setattr(SearchBar, "update", update)
+    found = tilewright(*words, *out)
+    assert (found.code, found.out) == (130, "")
+    assert found.err == f"Stopped before the end; nothing is complete. {told}\n"
+
+
 @pytest.mark.parametrize(("words", "message"), [
     (("-m", "nobody"), "mapper: must be a known mapper; Got 'nobody'"),
     (("-m", "gamma:crossover"), "mappers.gamma: must give options as NAME=VALUE"),

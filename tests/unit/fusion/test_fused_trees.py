@@ -1,5 +1,6 @@
 """Plans of fused trees: never worse than layer by layer nor below the bound, as the oracle says, joined exactly."""
 
+import threading
 from dataclasses import replace
 from itertools import combinations, pairwise
 
@@ -29,6 +30,7 @@ from tilewright.fusion.trees import (
     TreeProblem,
     TreeSearch,
     fuse_trees,
+    planning,
     tree_bounds,
 )
 from tilewright.fusion.trees import shapes as trees_shapes
@@ -54,6 +56,7 @@ from tilewright.mapping import (
     operations_of,
 )
 from tilewright.report.quantities import measured
+from tilewright.search import search_network
 from tilewright.workload import (
     AxisLink,
     Digit,
@@ -310,6 +313,18 @@ def test_runs_go_on_where_they_were_and_files_cost_the_same(tmp_path):
     page = found[0].write_report(tmp_path / "page.html").read_text()
     assert "Roofline, before and after" in page and "SG over time" in page and "m0 -&gt; SG" in page
     assert measured(found[0].bounds.energy_pj, "pJ") in page and "1 group of operators" in page
+
+
+def test_a_stop_before_a_layer_is_mapped_is_no_error(monkeypatch):
+    stop = threading.Event()
+
+    def stopped(*given, **named):
+        stop.set()
+        return search_network(*given, **named)
+
+    monkeypatch.setattr(planning, "search_network", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        fuse_trees(problem(), QUICK, stop=stop)
 
 
 def test_what_cannot_be_planned_is_one_error():

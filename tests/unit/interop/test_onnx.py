@@ -613,3 +613,11 @@ def test_edges_join_the_nodes(load) -> None:
     graph = load(nodes, [tensor("x", 3, 4)], weights(w=(4, 4)))
     assert [(n.name, n.inputs) for n in graph.nodes] == [
         ("first", ()), ("act", ("first",)), ("sum", ("first", "act")), ("first_2", ("sum",))]
+
+
+def test_names_that_repeat_are_numbered_and_told(load) -> None:
+    nodes = [helper.make_node("MatMul", [x, "w"], [y], name=name) for x, y, name in (
+        ("x", "a", "fc"), ("a", "b", "fc"), ("b", "c", ""), ("c", "d", "other"))]
+    graph = load(nodes, [tensor("x", 2, 4)], weights(w=(4, 4)))
+    assert [node.name for node in graph.mac_nodes] == ["fc", "fc_2", "c", "other"]
+    assert graph.notes == ("names that repeat have numbers: fc_2",)

@@ -33,6 +33,14 @@ def test_a_table_becomes_a_network(tmp_path: Path) -> None:
     assert read_table(file, batch=2, size=4).macs == 2 * (16 * 4 * 27 + 16 * 16 + 40)
 
 
+def test_names_that_repeat_are_numbered_and_told() -> None:
+    layers = [{"conv": {"name": name, "out": 4, "kernel": 1, "activation": "relu"}} for name in ("dw", "dw", "pw")]
+    graph = table_graph({"input": [3, 8, 8], "layers": [*layers, *({"linear": {"out": 2}} for _ in range(2))]})
+    assert [node.name for node in graph.mac_nodes] == ["dw", "dw_2", "pw", "linear", "linear_2"]
+    assert graph.notes == ("names that repeat have numbers: dw_2, dw.relu_2",)
+    assert table_graph({"input": [3, 8, 8], "layers": layers[1:]}).notes == ()
+
+
 def test_json_reads_as_well(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(json.dumps({"layers": [{"matmul": {"name": "m", "m": 2, "n": 3, "k": 4}}]}))

@@ -97,9 +97,12 @@ class _Planner:
 
     def _layer(self, operator: Operator) -> Kept:
         machine = self.problem.accelerator
-        (layer,) = search_network([operator], machine, objective=METRIC[self.problem.goal],
-                                  budget=self.asked.alone_samples, seed=self.asked.effort.seed, workers=1,
-                                  space=lambda one: KeptSets(MapSpace(one, machine))).layers
+        found = search_network([operator], machine, objective=METRIC[self.problem.goal],
+                               budget=self.asked.alone_samples, seed=self.asked.effort.seed, workers=1,
+                               space=lambda one: KeptSets(MapSpace(one, machine)))
+        if found.unfinished:
+            return []  # the run was stopped, which leaves out what comes of this
+        (layer,) = found.layers
         if layer.result.mapping is None or layer.result.cost is None:
             raise InputError(operator.name, f"must have a legal mapping on {machine.name}", "none found",
                              "tilewright map tells what does not fit")

@@ -57,7 +57,7 @@ def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
     shared = _Memory(calls)
     kept = [call for call in calls if not _is_folded(scene, call, shared)]
     _translate(scene, kept, bound.symbols, shared)
-    notes = (*bound.notes, *folded_note(len(calls) - len(kept)), *scene.lost_note)
+    notes = (*bound.notes, *folded_note(len(calls) - len(kept)), *scene.notes)
     return Graph(program.name, tuple(scene.nodes), program.source, notes)
 
 
@@ -158,7 +158,8 @@ def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int], memo
         # Names of what bodies make themselves do no harm.
         captured = tuple(name for _, value in call.arguments if isinstance(value, Body) for one in value.calls
                          for name in one.tensors)
-        view = NodeView(scene, kind, scene.free_name(wanted), call.tensors, call.outputs, arguments, captured)
+        name = scene.free_name(wanted, wanted == call.path)
+        view = NodeView(scene, kind, name, call.tensors, call.outputs, arguments, captured)
         scene.add(_nodes(view), view, seen(view), in_place=_is_in_place(call))
         if _is_in_place(call) and call.tensors:
             _written(scene, call, memory)
