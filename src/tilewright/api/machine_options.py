@@ -64,7 +64,7 @@ class ExploreOptions(KeptOptions):
     seeds: int = again(StudyOptions, "seeds", 1, "Repetitions, of which the median counts.")
     vector: str = again(VectorOptions, "vector", "included")
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
-    on: str = again(NetworkOptions, "on", "threads")
+    on: str = again(NetworkOptions, "on", "auto")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class DesignOptions(KeptOptions):
         "as in papers that leave them out and always with --per-layer and --deployment."))
     samples: int | None = None
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
-    on: str = again(NetworkOptions, "on", "threads")
+    on: str = again(NetworkOptions, "on", "auto")
     store: str | os.PathLike[str] | bool = again(NetworkOptions, "store", True,
                                                  "Do not append the design's runs to the store.")
 
@@ -171,7 +171,7 @@ class SweepOptions(KeptOptions):
     layers: str | None = again(NetworkOptions, "layers", None)
     vector: str = again(VectorOptions, "vector", "included")
     workers: int | None = again(NetworkOptions, "workers", None, "Machines bred for side by side. Default: one a core.")
-    on: str = again(NetworkOptions, "on", "threads")
+    on: str = again(NetworkOptions, "on", "auto")
 
 
 @dataclass(frozen=True)

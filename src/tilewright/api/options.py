@@ -141,8 +141,9 @@ class NetworkOptions(SpaceOptions, SearchOptions):
                                 says="Only layers with such names, e.g. 'layer1.*'.")
     workers: int | None = option(None, "--workers", kind="whole", least=1, never=True,
                                  says="Layers searched side by side. Default: one a core.")
-    on: str = option("threads", "--on", metavar="WHERE", never=True, says=(
-        "Where searches run: threads, processes, ray (a cluster on this machine), ray://HOST:PORT."))
+    on: str = option("auto", "--on", metavar="WHERE", never=True, says=(
+        "Where searches run: threads, processes, ray (a cluster on this machine), ray://HOST:PORT; or auto: threads, "
+        "but processes for hundreds of layers with a budget of mappings."))
     progress: Watcher | None = None
     store: str | os.PathLike[str] | bool = several(
         True, lambda place, none: False if none else place or True,
@@ -307,7 +308,7 @@ class StudyOptions(KeptOptions, LookOptions):
     seeds: int = option(10, "--seeds", kind="whole", says="Repetitions.")
     workers: int = option(1, "--workers", kind="whole", least=1, says=(
         "Searches side by side. Scores do not depend on it; seconds are only fair with one."))
-    on: str = again(NetworkOptions, "on", "threads")
+    on: str = again(NetworkOptions, "on", "auto")
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class ScheduleOptions(KeptOptions):
         "Softmax, normalisation, pooling, additions, copies and the like: included in the job of the layer whose "
         "results they take; or free, as in papers that leave them out."))
     workers: int | None = again(NetworkOptions, "workers", None, "Jobs analysed side by side. Default: one a core.")
-    on: str = again(NetworkOptions, "on", "threads", "Where jobs are analysed: threads, processes, ray, "
+    on: str = again(NetworkOptions, "on", "auto", "Where jobs are analysed: threads (auto), processes, ray, "
                     "ray://HOST:PORT.")
     store: str | os.PathLike[str] | bool = again(NetworkOptions, "store", True,
                                                  "Keep nothing in the store, and take nothing from it.")

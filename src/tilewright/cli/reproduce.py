@@ -26,7 +26,7 @@ def reproduce(
     page: Annotated[Path | None, typer.Option(
         "--write-page", metavar="FILE", show_default=False, help="Put the outcomes kept in DIR into the marked places "
         "of a page of documentation, as docs/papers.md, and end.")] = None,
-    on: On = "threads",
+    on: On = "auto",
 ) -> None:
     """Measure a published table or figure again: theirs beside ours, and a verdict on every claim.
 

@@ -1,13 +1,13 @@
 """Where jobs are done: on threads of this process, in other processes, or on a Ray cluster."""
 
 import logging
-import multiprocessing
 import os
 import pickle
 import signal
 import socket
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor as Pool
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Executor:
     near = False
     width: int
     lost: Errors = ()
-    pool: "ThreadPoolExecutor | ProcessPoolExecutor"
+    pool: Pool
 
     def submit(self, call: Call) -> "Future[Any]":
         """Begin a call."""
@@ -57,7 +57,7 @@ class Executor:
 
     def close(self) -> None:
         """Wait for those at work, and let them go."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.pool.shutdown()
 
 
 class Threads(Executor):
@@ -70,12 +70,14 @@ class Threads(Executor):
 
 
 class Processes(Executor):
-    """Processes on this machine, each of which loads the engine for itself."""
+    """Processes on this machine, each of which loads the engine for itself, and none the user's main module again."""
 
     lost = (BrokenProcessPool,)
 
     def __init__(self, workers: int) -> None:
-        self.width, self.context = workers, multiprocessing.get_context("spawn")
+        import loky  # noqa: PLC0415  (slow to load)
+
+        self.loky, self.width, self.context = loky, workers, loky.backend.get_context("loky")
         self.flag = self.context.Event()
         self.renew()
 
@@ -85,7 +87,8 @@ class Processes(Executor):
 
     def renew(self) -> None:
         """Start other processes."""
-        self.pool = ProcessPoolExecutor(self.width, self.context, _obey, (self.flag,))
+        self.pool = self.loky.ProcessPoolExecutor(self.width, context=self.context, initializer=_obey,
+                                                  initargs=(self.flag,))
 
     def stop(self) -> None:
         """Set the event that they look at."""
@@ -207,15 +210,15 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def executor(on: str, workers: int | None, jobs: int) -> Executor:
-    """Return the executor of a name: ``threads``, ``processes``, ``ray``, ``ray://HOST:PORT``.
+    """Return the executor of a name: ``threads`` (or ``auto``), ``processes``, ``ray``, ``ray://HOST:PORT``.
 
     That there is none of this name, or no cluster answers, is an `InputError`.
     """
     width = max(1, workers or len(os.sched_getaffinity(0)))
-    if on == "threads":
+    if on in ("threads", "auto"):
         return Threads(width)
     if on == "processes":
         return Processes(max(1, min(width, jobs)))
     if on == "ray" or on.startswith("ray://"):
         return Ray(workers, None if on == "ray" else on)
-    raise InputError("--on", "must be threads, processes, ray, or ray://HOST:PORT", on)
+    raise InputError("--on", "must be auto, threads, processes, ray, or ray://HOST:PORT", on)

@@ -13,7 +13,7 @@ from tilewright.hardware import Accelerator
 from tilewright.jobs import Clock, Job, Runner, Stop, finished
 from tilewright.mapping import KeptSets, MapSpace, flexible_spaces
 from tilewright.search.race import racing
-from tilewright.search.records import Budget, SearchResult
+from tilewright.search.records import Budget, Progress, SearchResult
 from tilewright.search.run import Request, Searching, Watch, searching
 from tilewright.search.warm import Beginning, WarmStart
 from tilewright.workload import Operator
@@ -35,13 +35,24 @@ def largest_first(operators: Sequence[Operator]) -> list[int]:
     return sorted(range(len(operators)), key=lambda index: -operators[index].macs)
 
 
-class Abreast:
-    """How many searches there are side by side, where, and how many threads each has."""
+MANY = 200
+"""Layers from which on searches go to processes, whose start takes some two seconds: on threads the set-up of layers
+takes turns, as Python runs on one core at a time."""
 
-    def __init__(self, workers: int | None, layers: int, on: str = "threads") -> None:
+
+class Abreast:
+    """How many searches there are side by side, where, and how many threads each has.
+
+    ``auto`` is on threads, unless there are `MANY` layers, a budget of mappings (seconds are shared on threads alone)
+    and several cores.
+    """
+
+    def __init__(self, workers: int | None, layers: int, on: str, budget: Budget) -> None:
         cores = len(os.sched_getaffinity(0))
-        self.workers, self.on, self.near = workers, on, on == "threads"
         self.searches = max(1, min(workers or cores, layers))
+        if on == "auto":
+            on = "processes" if layers >= MANY and self.searches > 1 and budget.seconds is None else "threads"
+        self.workers, self.on, self.near = workers, on, on == "threads"
         self.threads = max(1, cores // self.searches) if on in ("threads", "processes") else 1
 
     def runner(self, clock: Clock | None = None, stop: Stop | None = None) -> Runner:
@@ -127,9 +138,14 @@ def _far(place: int, made: Made, watch: Watch) -> Job[SearchResult]:
             file.parent.mkdir(parents=True, exist_ok=True)
             for end, content in state.items():
                 replace_file(file.with_name(file.stem + end), content)
-        if watch.recorder is not None:
-            watch.recorder(result)
         found: SearchResult = result
+        if watch.recorder is not None:
+            watch.recorder(found)
+        if watch.progress is not None:
+            watch.progress.update(Progress(
+                found.operator.name, found.samples, found.legal_samples, found.seconds,
+                found.score if found.feasible else None, found.budget.samples, 0.0, found.bound,
+                search.request.objective.unit))
         return found
 
     kept = {} if file is None else _files(file)

@@ -39,7 +39,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     recorder: Callable[[SearchResult], None] | None = None,
     stop: Stop | None = None,
     failed: Callable[[Exception], None] | None = None,
-    on: str = "threads",
+    on: str = "auto",
 ) -> NetworkResult:
     """Search the best mapping of every distinct operator of a network.
 
@@ -70,8 +70,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     front
         Metrics of which each search keeps the Pareto front, such as ``latency,energy``.
     workers, on
-        Searches side by side, by default one for each core this process may use; and where (see `Runner`). Elsewhere
-        than on threads they take no turns, and each has its own seconds.
+        Searches side by side, by default one for each core this process may use; and where (see `Runner`; ``auto`` is
+        as `Abreast` says). Elsewhere than on threads they take no turns, and each has its own seconds.
     checkpoint
         Directory with a file for each operator; an interrupted run takes them up, perhaps with a larger budget.
     stop
@@ -83,7 +83,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     operators = [layer.operator for layer in layers]
     whole, folder = Budget.parse(budget), Path(checkpoint) if checkpoint else None
     goal, metrics = Objective.parse(objective).over(densities), read_front(front)
-    begin, abreast = beginnings(operators, warm_start, known), Abreast(workers, len(layers), on)
+    begin = beginnings(operators, warm_start, known)
+    abreast = Abreast(workers, len(layers) - len(answers or ()), on, whole)
     span = None if not abreast.near or whole.seconds is None or any(each.lenders for each in begin) else (
         whole.seconds * rounds(begin, largest_first(operators), abreast.searches))
     clock = Clock(folder, span)

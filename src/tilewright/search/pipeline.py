@@ -175,7 +175,7 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     progress: ProgressObserver | None = None,
     begin: Callable[[str, int], None] | None = None,
     stop: Stop | None = None,
-    on: str = "threads",
+    on: str = "auto",
     vector: Mapping[str, VectorShare] | None = None,
 ) -> PipelineResult:
     """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
@@ -239,8 +239,8 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
                                            (seed, place), options or {}, start))
 
     if limit is not None and not stop.is_set() and not found.unfinished:
-        distinct, abreast = _distinct(layers), Abreast(workers, len(layers), on)
-        again = list(distinct.values())
+        distinct = _distinct(layers)
+        again, abreast = list(distinct.values()), Abreast(workers, len(distinct), on, Budget.parse(budget))
         begin("then", len(again))
         watch = Watch(progress=progress, stop=stop, threads=abreast.threads)
         results, error = search_layers([layer.operator for layer in again], lambda place: made(again[place], place),

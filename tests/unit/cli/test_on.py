@@ -29,8 +29,8 @@ def test_an_exploration_comes_out_alike(tilewright):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (("map", "ncf", "-a", "edge-s2", "--no-store"), "--on: must be threads, processes, ray, or ray://HOST:PORT"),
-    (("reproduce", "ruby-fig4"), "--on: must be threads, processes, ray, or ray://HOST:PORT"),
+    (("map", "ncf", "-a", "edge-s2", "--no-store"), "--on: must be auto, threads, processes, ray, or ray://HOST:PORT"),
+    (("reproduce", "ruby-fig4"), "--on: must be auto, threads, processes, ray, or ray://HOST:PORT"),
 ])
 def test_a_place_that_is_none_is_one_message(tilewright, words, message):
     refused = tilewright(*words, "--on", "slurm")

@@ -1,6 +1,8 @@
 """The one runner: order, turns, what is kept, what is lost, and the same values wherever jobs are done."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -159,7 +161,7 @@ def test_the_second_ctrl_c_raises():
 
 
 def test_elsewhere_must_be_known():
-    with pytest.raises(InputError, match="--on: must be threads, processes, ray, or ray://HOST:PORT; Got 'slurm'"):
+    with pytest.raises(InputError, match=r"--on: must be auto, threads, .*ray, or ray://HOST:PORT; Got 'slurm'"):
         Runner(on="slurm").run(squares(1))
 
 
@@ -168,3 +170,11 @@ def test_nothing_is_kept_without_a_folder(tmp_path):
         assert kept is None
     with pytest.raises(InputError, match="--out: must be a folder that can be written"):
         kept_in(Path("/dev/null"), "squares")
+
+
+def test_a_script_with_jobs_in_processes_is_not_run_again_in_each(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from tilewright.jobs import Job, Runner\n"
+                      "print('begun', Runner(on='processes', workers=2).run([Job(None, pow, inputs=(3, 2))]))\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout == "begun [9]\n"

@@ -3,6 +3,7 @@
 import math
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
 from tilewright.search import Budget, NetworkResult, search_network
+from tilewright.search.layers import Abreast
 from tilewright.search.run import SearchRun
 from tilewright.workload import Graph, MacNode, matmul
 
@@ -27,6 +29,24 @@ def test_results_do_not_depend_on_workers_or_on_other_layers():
     assert scores(one) == scores(two)
     assert one.complete
     assert scores(search_network(LAYERS[:1], ACCELERATOR, budget=600, seed=3)) == scores(one)[:1]
+
+
+@pytest.mark.parametrize(("workers", "layers", "budget", "on"), [
+    (2, 200, "300", "processes"), (2, 199, "300", "threads"), (1, 200, "300", "threads"),
+    (2, 200, "1s", "threads"), (2, 200, "300,1s", "threads")])
+def test_many_layers_with_few_mappings_each_are_searched_in_processes(workers, layers, budget, on):
+    assert Abreast(workers, layers, "auto", Budget.parse(budget)).on == on
+
+
+def test_layers_in_processes_are_found_alike_and_told_as_they_end(monkeypatch):
+    monkeypatch.setattr("tilewright.search.layers.MANY", 2)
+    told = []
+    progress = SimpleNamespace(update=lambda step: told.append((step.name, step.samples, step.best, step.eta_seconds)))
+    near = search_network(LAYERS, ACCELERATOR, budget=150, on="threads")
+    far = search_network(LAYERS, ACCELERATOR, budget=150, workers=2, progress=progress)
+    assert scores(far) == scores(near)
+    assert sorted(told) == [(each.result.operator.name, each.result.samples, each.result.score, 0.0)
+                            for each in near.layers]
 
 
 def test_every_layer_has_a_seed_of_its_own():
