@@ -12,7 +12,7 @@ Examples
 
 from typing import TYPE_CHECKING
 
-from tilewright.base import late_names
+from tilewright.base import late_names, offered_as
 
 if TYPE_CHECKING:
     from tilewright.api import AllocationRun as AllocationRun
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from tilewright.workload import matmul as matmul
     from tilewright.workload import transposed_convolution as transposed_convolution
 
-__getattr__, __all__ = late_names(__name__)
+__getattr__, __all__ = late_names(__name__, offered_as)
 __all__ += ["map"]
 
 def __dir__() -> list[str]:

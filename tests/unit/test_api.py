@@ -2,13 +2,16 @@
 
 import doctest
 import importlib
+import inspect
 import os
+import pickle
 import shutil
 import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -28,6 +31,34 @@ SMALL = "matmul:M=64,N=64,K=32"
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+
+
+@pytest.mark.parametrize("name", sorted(name for name in tw.__all__ if name.islower() and name[0] != "_"))
+@pytest.mark.parametrize("wrong", [None, 3.5, object()], ids=["None", "a number", "an object"])
+def test_arguments_of_wrong_types_are_one_clear_error(name, wrong):
+    function = getattr(tw, name)
+    needed = [one for one in inspect.signature(function).parameters.values() if one.default is one.empty
+              and one.kind is one.POSITIONAL_OR_KEYWORD]
+    if needed:
+        with pytest.raises(tw.InputError):
+            function(*(wrong for _ in needed))
+
+
+def test_the_first_argument_of_a_wrong_type_is_named_and_functions_stay_what_they_are():
+    with pytest.raises(tw.InputError, match=r"^mapping: must be str, Path or Mapping, not None"):
+        tw.evaluate(None)
+    with pytest.raises(tw.InputError, match=r"^channels: must be int, not dict"):
+        tw.depthwise("a", {}, kernel=3, in_size=8)
+    with pytest.raises(tw.InputError, match=r"^a\.dimensions\.M: must be a positive integer; Got 3\.5"):
+        tw.matmul("a", 3.5, 4, 5)
+    with pytest.raises(tw.InputError, match=r"^a\.kernel: must be given"):
+        tw.convolution("a", in_channels=4, out_channels=4)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'arch'"):
+        tw.evaluate("x.yaml", SMALL)
+    with pytest.raises(AttributeError, match="within"):
+        tw.validate(["gemmini"], observer=lambda *_: tw.within)
+    assert pickle.loads(pickle.dumps(tw.evaluate)) is tw.evaluate
+    assert tw.matmul("a", np.int64(3), 4, 5).macs == 60
 
 
 def test_five_lines_do_the_main_job(tmp_path):
@@ -55,6 +86,7 @@ def test_every_name_of_the_package_is_there():
 
 @pytest.mark.parametrize("module", ["tilewright", "tilewright.api.evaluation", "tilewright.api.runs"])
 def test_examples_in_docstrings_run(module):
+    assert all(hasattr(tw, name) for name in tw.__all__)  # so that all are loaded, and their examples with them
     found = doctest.testmod(importlib.import_module(module))
     assert found.failed == 0 and found.attempted > 0
 

@@ -70,7 +70,7 @@ def load_network(network: Network, bind: Mapping[str, int | str] | None = None) 
     if isinstance(network, Operator):
         return Graph(network.name, (MacNode(network),), "given")
     operators = tuple(network) if isinstance(network, Iterable) else (network,)
-    if not all(isinstance(operator, Operator) for operator in operators):
+    if not operators or not all(isinstance(operator, Operator) for operator in operators):
         raise InputError("network", "must be a name, a file, a graph, or operators", network)
     return Graph("operators", tuple(MacNode(operator) for operator in operators), "given")
 

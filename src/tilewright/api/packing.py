@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import isfinite
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def pack(asked: PackOptions) -> PackingRun:
     if asked.seconds is not None and not (isfinite(asked.seconds) and asked.seconds >= 0):
         raise InputError("seconds", "must be a number from 0 on", asked.seconds)
     given = isinstance(asked.buffers, Buffers)
+    if not given and not isinstance(asked.buffers, str | PathLike):
+        raise InputError("buffers", "must be a CSV file or buffers", asked.buffers)
     buffers = asked.buffers if isinstance(asked.buffers, Buffers) else read_buffers(Path(asked.buffers))
     name = "buffers" if given else Path(str(asked.buffers)).name
     if asked.out is not None:

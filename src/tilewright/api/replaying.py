@@ -98,7 +98,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     >>> operator, machine = tw.matmul("scores", m=8, n=8, k=8), tw.load_accelerator("tpu-like")
     >>> mapping = tw.dataflow("weight-stationary", operator, machine)
     >>> sorted({name for line in tw.replay(operator, machine, mapping).lines for name in line.because})
-    ['no_drain_reads']
+    ['no_drain_reads', 'no_network_energy']
     """
     names = tuple(dict.fromkeys(conventions))
     for name in names:

@@ -179,7 +179,7 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     >>> import tilewright as tw
     >>> plan = tw.allocate("alexnet", pads="3x256KB", oversize="cut", solver="belady")
     >>> plan.verify(), plan.residency[0].pad
-    ((), 2)
+    ((), 1)
     """
     names = [asked.solvers] if isinstance(asked.solvers, str) else list(asked.solvers)
     names = [name.strip() for one in names for name in one.split(",")] or [asked.solver]

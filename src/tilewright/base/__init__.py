@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tilewright.base.files import replace_file as replace_file
     from tilewright.base.files import write_whole as write_whole
     from tilewright.base.garbage import collect_seldom as collect_seldom
+    from tilewright.base.given import offered_as as offered_as
     from tilewright.base.keeping import KeptValues as KeptValues
     from tilewright.base.keeping import model_sources as model_sources
     from tilewright.base.located import Location as Location

@@ -34,7 +34,7 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
 
 def open_binary(path: str | Path) -> BinaryIO:
     """Open a file as `open` does to read its bytes; a pipe that nobody writes to is found empty, without a wait."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    file = open(os.fspath(path), "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
     if hasattr(os, "set_blocking"):
         os.set_blocking(file.fileno(), True)
     return file

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import get_data
+from types import FunctionType
 
 _IMPORT = re.compile(r"^ *from (\S+) import (\w+) as (\w+)", re.MULTILINE)
 """A line for each name, as the import sorter writes them."""
@@ -28,10 +29,11 @@ def offered(package: str) -> list[str]:
     return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 
-def late_names(package: str) -> tuple[Callable[[str], object], list[str]]:
+def late_names(package: str, offer: Callable[..., object] | None = None) -> tuple[Callable[[str], object], list[str]]:
     """Return the ``__getattr__`` and the ``__all__`` of a package that loads late what it hands on.
 
-    Its ``__init__`` has the imports (see `offered`) under ``if TYPE_CHECKING``.
+    Its ``__init__`` has the imports (see `offered`) under ``if TYPE_CHECKING``. Functions are handed on as ``offer``
+    makes them of package, name and function.
     """
 
     def load(name: str) -> object:
@@ -40,6 +42,8 @@ def late_names(package: str) -> tuple[Callable[[str], object], list[str]]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, inside = homes[name]
         found: object = getattr(import_module(module), inside)
+        if offer is not None and isinstance(found, FunctionType):
+            found = offer(package, name, found)
         setattr(sys.modules[package], name, found)  # the next use finds it at once
         return found
 

@@ -13,6 +13,7 @@ from tilewright.report.sheet import Sheet
 from tilewright.scheduling import Explained, GroupRecord, Otherwise, PlannedJob, ScheduleRecord
 
 COLOURS, MOST_ROWS, CLOSED = 7, 400, 1e-6
+HATCHES = ("", "/", "x", ".", "|", "-", "+")
 UNITS = {"makespan": ("cycles", 1.0), "energy": ("J", 1e-12), "edp": ("J·cycles", 1e-12), "slowdown": ("times", 1.0),
          "deadlines": ("missed", 1.0)}
 BOUND = "the bound: no schedule of these mappings ends sooner"
@@ -132,11 +133,14 @@ def _gantt(record: ScheduleRecord) -> Plot:
     data = [_bars(record, (name,), name or "jobs", f"@curve-{at}") for at, name in enumerate(shown)]
     if len(shown) < len(size):
         data.append(_bars(record, size[len(shown):], "other networks", "@faint"))
+    firsts = {core.kind: place for place, core in reversed([*enumerate(record.cores)])}
     for place, core in enumerate(record.cores):
         x, y = _draws(record, place)
-        data.append({"type": "scatter", "mode": "lines", "name": core.name, "x": x, "y": y, "yaxis": "y2",
-                     "stackgroup": "bandwidth", "line": {"shape": "hv", "width": 0}, "showlegend": False,
-                     "fillcolor": f"@curve-{core.kind % COLOURS}", "opacity": 0.8,
+        data.append({"type": "scatter", "mode": "lines", "x": x, "y": y, "yaxis": "y2", "stackgroup": "bandwidth",
+                     "name": escape(f"below: {core.accelerator} ({core.style})"),
+                     "line": {"shape": "hv", "width": 0, "color": "@muted"},
+                     "showlegend": firsts[core.kind] == place, "legendgroup": f"kind {core.kind}",
+                     "fillcolor": "@muted", "fillpattern": {"shape": HATCHES[core.kind % len(HATCHES)], "size": 5},
                      "hovertemplate": f"{escape(core.name)}: %{{y:.3g}} GB/s at %{{x:.4s}}s<extra></extra>"})
     end = seconds_of(record.makespan_cycles, record.clock_mhz)
     bound = seconds_of(record.bound_cycles, record.clock_mhz)
@@ -156,7 +160,8 @@ def _gantt(record: ScheduleRecord) -> Plot:
         "yaxis": {"domain": [0.36, 1], "tickvals": list(range(len(names))), "ticktext": names,
                   "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False},
         "yaxis2": {"domain": [0, 0.28], "title": {"text": "GB/s"}, "range": [0, 1.15 * most]}},
-        "Bars are jobs, coloured by network; below, what each core draws of the bandwidth, coloured by kind of core.")
+        "Bars are jobs, coloured by network; below, in grey, what each core draws of the "
+        "bandwidth, hatched by kind of core.")
 
 
 def _bars(record: ScheduleRecord, networks: Sequence[str], name: str, colour: str) -> dict[str, Any]:

@@ -244,6 +244,9 @@ def _slide(g: _Geometry) -> tuple[int, ...]:
 
 
 def _geometry(name: str, shape: ConvolutionShape) -> _Geometry:
+    missing = [key for key in ("kernel", "in_channels", "out_channels") if key not in shape]
+    if missing:
+        raise InputError(f"{name}.{missing[0]}", "must be given")
     kernel = shape["kernel"]
     sizes = [shape[key] for key in ("in_size", "out_size") if key in shape]
     if not sizes:

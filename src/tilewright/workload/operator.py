@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
+from numbers import Integral
 from typing import Literal
 
 from tilewright.base import InputError
@@ -150,7 +151,7 @@ def _check(op: Operator) -> None:
     if len(sizes) != len(op.dimensions):
         raise InputError(f"{op.name}.dimensions", "must have distinct names", [n for n, _ in op.dimensions])
     for name, size in op.dimensions:
-        if size < 1:
+        if not isinstance(size, Integral) or size < 1:
             raise InputError(f"{op.name}.dimensions.{name}", "must be a positive integer", size)
     if [t.is_output for t in op.tensors] != [False] * (len(op.tensors) - 1) + [True]:
         raise InputError(f"{op.name}.tensors", "must be operands followed by exactly one output",

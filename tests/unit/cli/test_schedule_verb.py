@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright.base import InputError
 from tilewright.report import significant
+from tilewright.report.schedule import schedule_sheet
 from tilewright.scheduling import (
     explained,
     load_system,
@@ -68,6 +69,11 @@ def test_networks_are_scheduled_with_page_json_and_a_bound(here, tmp_path):
     page = (tmp_path / "out.html").read_text()
     assert all(f'data-figure="{name}"' in page for name in ("gantt", "convergence"))
     assert "the bound: no schedule of these mappings ends sooner" in page
+    gantt = next(plot for plot in schedule_sheet(record).plots if plot.name == "gantt").data
+    drawn = [each for each in gantt if "stackgroup" in each]
+    assert [each["name"] for each in drawn if each["showlegend"]] == ["below: HB (nvdla)", "below: LB (eyeriss-rows)"]
+    assert {each["fillcolor"] for each in drawn} == {"@muted"}  # colours mean networks
+    assert len({each["fillpattern"]["shape"] for each in drawn}) == 2
     # What is told is what the simulator says of the plan that was written.
     problem, plan = record.problem(0), record.genomes(0)
     assert simulate(problem, plan).makespan_cycles[0] == pytest.approx(record.makespan_cycles)
