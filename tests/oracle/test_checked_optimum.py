@@ -1,6 +1,8 @@
 """The checker of proofs: what it lets pass holds for every mapping of small spaces, and planted faults are found."""
 
 import json
+import os
+import signal
 from copy import deepcopy
 from dataclasses import replace
 
@@ -17,6 +19,7 @@ from tilewright.cost import DenseModel
 from tilewright.cost.reference import ProofSpace, check_claim, proofs, walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import Constraints, KeptSets, MapSpace, full_keeps, is_legal
+from tilewright.report import Bar
 from tilewright.search import Objective
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.objective import Scorer
@@ -239,3 +242,26 @@ def test_claims_are_told_as_they_are_checked(certificate, tmp_path, monkeypatch)
     monkeypatch.setattr(proving, "_checked", stopped)
     found = CliRunner().invoke(app, ["verify", str(place)])
     assert found.exit_code != 0 and ": holds (" in found.stdout
+
+
+def test_a_check_that_is_ended_early_says_how_far_it_came(certificate, tmp_path, monkeypatch):
+    record, place, told = deepcopy(certificate), tmp_path / "run.json", []
+    record["layers"] *= 2
+    place.write_text(json.dumps(record))
+    late = tw.verify(place, seconds=1e-9)
+    assert [claim.holds for claim in late] == [None, None]
+    assert "could not be told (after 0 of 64 kept sets 1e-09 s were over)" in str(late[0])
+    assert tw.verify(place, seconds=1000)[0].holds
+    with pytest.raises(tw.InputError, match="seconds: must be positive"):
+        tw.verify(place, seconds=0)
+
+    def show(bar, name, done, total, about):
+        told.append((name, about))
+        if done == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Bar, "show", show)
+    found = CliRunner().invoke(app, ["verify", str(place)])
+    assert found.exit_code == 130 and "Stopped before the end." in found.stderr
+    assert found.stdout.count("(after 3 of 64 kept sets it was stopped)") == found.stdout.count("\n") == 1
+    assert told[0] == ("matmul", "0/64 kept sets") and told[-1] == ("matmul", "3/64 kept sets")

@@ -1,14 +1,16 @@
 """Certificates: runs whose claims another program checks, that no mapping scores below what was proved."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.evaluation import case_cost
 from tilewright.api.runs import open_run
 from tilewright.base import InputError, open_binary
-from tilewright.cost.reference import EQUAL, TOUCH_BUDGET, ProofSpace, check_claim
+from tilewright.cost.reference import EQUAL, TOUCH_BUDGET, GivenUp, ProofSpace, check_claim
+from tilewright.jobs import Stop, present_stop
 from tilewright.mapping import Constraints, Mapping, MapSpace, full_keeps, is_legal, load_constraints
 from tilewright.search import Objective, Scorer
 from tilewright.store import LayerRecord, RequestRecord, accelerator_of, mapping_of, operator_of
@@ -41,12 +43,15 @@ class CheckedClaim:
         return f"{self.layer}: {claim}: {word} ({self.reason})"
 
 
-def verify(place: str | os.PathLike[str], optimum: bool = False) -> tuple[CheckedClaim, ...]:
+def verify(place: str | os.PathLike[str], optimum: bool = False, seconds: float | None = None,
+           ) -> tuple[CheckedClaim, ...]:
     """Check what a run claims of its layers: see `checked`, which tells of each as soon as it is checked."""
-    return tuple(checked(place, optimum))
+    return tuple(checked(place, optimum, seconds))
 
 
-def checked(place: str | os.PathLike[str], optimum: bool = False) -> Iterator[CheckedClaim]:
+def checked(place: str | os.PathLike[str], optimum: bool = False, seconds: float | None = None, *,
+            told: Callable[[str, int, int], None] = lambda name, done, total: None,
+            stop: Stop | None = None) -> Iterator[CheckedClaim]:
     """Check what a run claims of its layers by a program that shares no code with searches, bounds and engine.
 
     Each mapping is scored anew, by the oracle where it is small enough for that (else by the model's formulas), and the
@@ -58,6 +63,12 @@ def checked(place: str | os.PathLike[str], optimum: bool = False) -> Iterator[Ch
         A certificate (``tilewright map ... --certificate FILE``), or a run as of `open_run`.
     optimum
         Check more than is claimed: that each mapping is the optimum, whatever the bound.
+    seconds
+        For each layer, of which it cannot be told where they do not suffice; None: no limit.
+    told
+        Told every few seconds of the layer, the kept sets that are gone through, and how many there are.
+    stop
+        Ends it when set: then of the present layer it could not be told either, and those after it are left out.
 
     Raises
     ------
@@ -65,15 +76,36 @@ def checked(place: str | os.PathLike[str], optimum: bool = False) -> Iterator[Ch
         If there is no such run, or its mappings are not what the checker knows: with perfect tiling, under no limits
         and no constraints but what memories keep, on machines that make no use of zeros and forward no words.
     """
-    record = open_run(place).record
+    if seconds is not None and not seconds > 0:
+        raise InputError("seconds", "must be positive", seconds)
+    record, stop = open_run(place).record, stop or present_stop()
     machine = accelerator_of(record.accelerator)
     for layer in record.layers:
         operator = operator_of(layer)
         constraints = load_constraints(record.request.space, operator, machine) if record.request.space else (
             Constraints())
         space = MapSpace(operator, machine, record.request.tiling, constraints)  # type: ignore[arg-type]
+        watch = _Watch(layer.name, seconds, told, stop)
         yield _checked(layer, provable(space, record.request), Scorer(
-            Objective.parse(record.request.objective), operator, machine), optimum)
+            Objective.parse(record.request.objective), operator, machine), optimum, watch)
+        if stop.is_set():
+            return
+
+
+class _Watch:
+    """Tells how far the check of a layer is, and ends it where its time is over or it is to stop."""
+
+    def __init__(self, name: str, seconds: float | None, told: Callable[[str, int, int], None], stop: Stop) -> None:
+        self.name, self.seconds, self.told, self.stop = name, seconds, told, stop
+        self.began = time.monotonic()
+
+    def look(self, done: int, total: int) -> None:
+        """Take note of kept sets that are gone through, of so many."""
+        self.told(self.name, done, total)
+        if self.stop.is_set():
+            raise GivenUp("it was stopped")
+        if self.seconds is not None and time.monotonic() - self.began >= self.seconds:
+            raise GivenUp(f"{self.seconds:g} s were over")
 
 
 def is_run(place: str | os.PathLike[str]) -> bool:
@@ -104,7 +136,7 @@ def provable(space: MapSpace, request: RequestRecord) -> ProofSpace:
         for weight, metric in scorer.weights), dict(space.constraints.keeps))
 
 
-def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: bool) -> CheckedClaim:
+def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: bool, watch: _Watch) -> CheckedClaim:
     """Check what is said of one layer, or that its mapping is the optimum."""
     operator, machine = space.operator, space.accelerator
     search, bounds = layer.search, layer.bounds
@@ -127,7 +159,7 @@ def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: boo
     wrong += _outside(mapping, space)
     if wrong:
         return CheckedClaim(layer.name, score, bound, False, "; ".join(wrong))
-    verdict = check_claim(space, bound, scored)
+    verdict = check_claim(space, bound, scored, look=watch.look)
     return CheckedClaim(layer.name, score, bound, verdict.holds, verdict.reason, verdict.better)
 
 

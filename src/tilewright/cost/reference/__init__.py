@@ -14,6 +14,7 @@ from tilewright.cost.reference.parting import Parting as Parting
 from tilewright.cost.reference.parting import partings as partings
 from tilewright.cost.reference.proof_space import ProofSpace as ProofSpace
 from tilewright.cost.reference.proofs import EQUAL as EQUAL
+from tilewright.cost.reference.proofs import GivenUp as GivenUp
 from tilewright.cost.reference.proofs import Verdict as Verdict
 from tilewright.cost.reference.proofs import check_claim as check_claim
 from tilewright.cost.reference.replay import Replay as Replay

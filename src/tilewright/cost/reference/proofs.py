@@ -11,6 +11,7 @@ there the least is taken, so that the few pairs left are written out as mappings
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -32,8 +33,8 @@ EQUAL = 1e-9
 """Scores that differ by no more of them are the same."""
 
 
-class TooMany(Exception):
-    """There is more to go through than is worth the time; it says of what."""
+class GivenUp(Exception):
+    """The space is not gone through to its end; it says why."""
 
 
 @dataclass(eq=False)
@@ -45,6 +46,8 @@ class KeptProof:
     claim: float
     known: dict[object, Half]
     """Inner rows by what the last memory keeps."""
+    look: Callable[[], None] = lambda: None
+    """Called between steps of some seconds at most; may raise `GivenUp`."""
 
     def __post_init__(self) -> None:
         space = self.space
@@ -101,11 +104,12 @@ class KeptProof:
         for g, own in enumerate(chains):
             parts = []
             for block in np.array_split(rows, max(1, len(rows) * len(own) // CHUNK)):
+                self.look()
                 every = np.hstack([np.repeat(block, len(own), axis=0),
                                    np.tile(np.arange(len(own)), len(block))[:, None]])
                 parts.append(every[self._fits(Half(levels, tuple(chains[:g + 1]), every), rooms)])
                 if sum(map(len, parts)) > MOST_ROWS:
-                    raise TooMany(f"{MOST_ROWS:,} choices of loops for one half")
+                    raise GivenUp(f"there are more than {MOST_ROWS:,} choices of loops for one half")
             rows = np.concatenate(parts)
         return Half(levels, tuple(chains), rows)
 
@@ -160,6 +164,7 @@ class KeptProof:
         """Yield, for each choice of who may stay in place at memories outside the neck, rows, loops and words."""
         space = self.space
         for kinds in product(self.kinds, repeat=self.neck):
+            self.look()
             ok = np.ones(len(half.rows), dtype=np.bool_)
             for m, kind in enumerate(kinds):
                 ok &= self.able(half.counts(space.places[m]), kind)
@@ -265,6 +270,7 @@ class KeptProof:
         for block in np.array_split(inner.rows, len(inner.rows) // CHUNK + 1):
             some = self._able(Half(inner.levels, inner.chains, block), None)[0]
             for kind in self.kinds if self.last > self.neck else [None]:
+                self.look()
                 yield from self._pairs(some, kind)
 
     def _inner_steps(self, inner: Half) -> Any:
@@ -345,13 +351,14 @@ class KeptProof:
         ends = np.cumsum(many)
         self.pairs_seen += int(many.sum())
         if self.pairs_seen > MOST_PAIRS:
-            raise TooMany(f"{MOST_PAIRS:,} pairs of halves")
+            raise GivenUp(f"there are more than {MOST_PAIRS:,} pairs of halves")
         at = 0
         while at < len(many):
             to = max(at + 1, int(np.searchsorted(ends, (ends[at - 1] if at else 0) + 4 * CHUNK)))
             r = np.repeat(np.arange(at, to), many[at:to])
             before = np.repeat(ends[at:to] - many[at:to] - first[at:to], many[at:to])
             o = order[np.arange(len(r)) + (ends[at] - many[at]) - before]
+            self.look()
             yield o, r
             at = to
 
@@ -414,7 +421,8 @@ class Verdict:
     score: float | None = None
 
 
-def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], float], most: int = MOST_TRIED) -> Verdict:
+def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], float], most: int = MOST_TRIED,
+                look: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
     """Check that no mapping of a space, whatever memories keep, scores below ``claim``.
 
     Parameters
@@ -423,22 +431,23 @@ def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], floa
         Returns what a mapping scores, by the model's rules.
     most
         Mappings that are written out and scored at most.
+    look
+        Called every few seconds with the kept sets gone through, and how many there are; may raise `GivenUp`.
     """
-    tried, pairs, sets, known = 0, 0, 0, dict[object, Half]()
-    for kept in space.kept_sets():
-        proof = KeptProof(space, kept, claim, known)
-        sets += 1
+    tried, pairs, known = 0, 0, dict[object, Half]()
+    total = sum(1 for _ in space.kept_sets())
+    for number, kept in enumerate(space.kept_sets()):
+        proof = KeptProof(space, kept, claim, known, partial(look, number, total))
         try:
             for outer, inner in proof.survivors():
                 for row in range(len(outer.rows)):
                     for mapping in mappings_of(space, kept, proof.written(outer, inner, row)):
                         tried += 1
                         if tried > most:
-                            raise TooMany(f"{most:,} mappings that would have to be scored")
+                            raise GivenUp(f"there are more than {most:,} mappings that would have to be scored")
                         if (found := score(mapping)) < claim * (1 - EQUAL):
                             return Verdict(False, f"a mapping scores {found:.9g}", mapping, found)
-        except TooMany as many:
-            every = sum(1 for _ in space.kept_sets())
-            return Verdict(None, f"after {sets - 1:,} of {every:,} kept sets there are more than {many}")
+        except GivenUp as end:
+            return Verdict(None, f"after {number:,} of {total:,} kept sets {end}")
         pairs += proof.pairs
-    return Verdict(True, f"{sets:,} kept sets, {pairs:,} pairs of rows counted, {tried:,} mappings scored")
+    return Verdict(True, f"{total:,} kept sets, {pairs:,} pairs of rows counted, {tried:,} mappings scored")
