@@ -114,7 +114,7 @@ def _named(network: str | Path, text: str, options: dict[str, int | str]) -> Gra
     suffix = Path(text).suffix.lower()
     if suffix in _TABLES:
         return read_table(text, **options)
-    if isinstance(network, Path) or "/" in text:
+    if isinstance(network, Path) or "/" in text or (suffix and os.path.isfile(text)):
         raise InputError(text, "must be a file (ONNX, layer table, foreign format) or a network of the zoo",
                          "no such file" if not os.path.exists(text) else f"a file that ends in {suffix or 'nothing'}")
     return zoo.load(text, **options)

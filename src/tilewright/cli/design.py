@@ -29,12 +29,11 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
     The figures count memories and multiply-accumulate units: not networks on chip, clocks or control logic. Ctrl-C
     keeps what was found (exit code 130), as does SIGTERM (143). Exit code 1: nothing within the limits was found.
     """
-    ready(report, json)
     several = asked["per_layer"] or asked["deployment"] == "pipelined"
     if write is not None and several and write.suffix in (".yaml", ".yml"):
         raise InputError("--write", "must be a folder where each layer has a machine of its own", str(write),
                          "For example --write machines")
-    ready(write and (write / "machine.yaml" if several else write), None)
+    ready(report, json, write and (write / "machine.yaml" if several else write))
     if mappings is not None and write is None:
         raise InputError("--write-mappings", "must come with --write FILE.yaml")
     found = conducted(tilewright.api.design, asked, "samples")

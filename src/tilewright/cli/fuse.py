@@ -22,7 +22,7 @@ def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None
     micro-batches or trees so far (exit code 130).
     """
     planned = (tilewright.api.MicroBatchRun, tilewright.api.FusedAttention, tilewright.api.TreeRun)
-    ready(report, json)
+    ready(report, json, save)
     run = conducted(tilewright.api.fuse, asked, "plans")
     deliver("fuse", run.sheet, run.plain, (report, json, None))
     if save is not None and isinstance(run, planned):

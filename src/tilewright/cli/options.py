@@ -115,9 +115,9 @@ Page = Annotated[Path | None, typer.Option(
     "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")]
 
 
-def ready(page: Path | None, json_file: str | None) -> None:
+def ready(page: Path | None, json_file: str | None, *others: Path | None) -> None:
     """Make sure that files can be written before anything is computed."""
-    for place in (page, Path(json_file) if json_file and json_file != "-" else None):
+    for place in (page, Path(json_file) if json_file and json_file != "-" else None, *others):
         if place is not None:
             tilewright.api.ready_place(place)
 

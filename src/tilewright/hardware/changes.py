@@ -22,6 +22,7 @@ FREQUENCIES = {"kHz": 1e-3, "MHz": 1.0, "GHz": 1e3}
 _FIGURE = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]+(?:/[a-z]+)?)?\s*", re.ASCII)
 _SIDES = re.compile(r"\s*([0-9]+)\s*x\s*([0-9]+)\s*", re.ASCII)
 _STEPS = re.compile(r"(.+?)\.\.(.+?)([*+])(.+)")
+_STEPS_MEND = "For example 64KB..1MB*2, or 4..16+4"
 _ACCESSES = ("read", "fill", "update", "drain")
 MOST_VALUES = 10_000
 """Values that a number may take in one sweep."""
@@ -106,6 +107,8 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
     listed: list[str] = []
     for part in values.split(","):
         steps = _STEPS.fullmatch(part.strip())
+        if steps is None and ".." in part:
+            raise InputError(name, "must be FIRST..LAST*FACTOR or FIRST..LAST+STEP", part, _STEPS_MEND)
         listed += [part.strip()] if steps is None else _between(machine, name, steps, "KB" in values)
     found = [read_change(machine, f"{name}={_binary(value) if 'KB' in values else value}") for value in listed]
     if any(one in found[:at] for at, one in enumerate(found)):
@@ -127,7 +130,7 @@ def _between(machine: Accelerator, name: str, steps: re.Match[str], binary: bool
         step = _plain(by, name, 0.0) * scale if by.strip()[-1].isdigit() else _figure(
             machine, name, _binary(by) if binary else by)
     if step <= (sign == "*"):
-        raise InputError(name, "must grow from value to value", f"{sign}{by}", "For example 64KB..1MB*2, or 4..16+4")
+        raise InputError(name, "must grow from value to value", f"{sign}{by}", _STEPS_MEND)
     values = (low * step**n if sign == "*" else low + step * n for n in range(MOST_VALUES + 1))
     found = list(takewhile(lambda value: value <= high * (1 + 1e-9), values))
     if not found or len(found) > MOST_VALUES:

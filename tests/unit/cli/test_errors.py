@@ -11,6 +11,7 @@ MAP = ("map", OPERATOR, "-a", "edge-s1", "-b", "100", "--no-store")
 WRONG = {
     "network": (("map", "resnet51", "-a", "eyeriss"), "must be a known network; Got 'resnet51'; Did you mean"),
     "network file": (("map", "nets/none", "-a", "eyeriss"), "nets/none: must be a file (ONNX, layer table"),
+    "network kind": (("map", "notes.txt", "-a", "eyeriss"), "must be a file (ONNX, layer table, foreign format) or"),
     "onnx missing": (("map", "none.onnx", "-a", "eyeriss"), "none.onnx: must be an ONNX file; Got 'no such file'"),
     "onnx broken": (("map", "broken.onnx", "-a", "eyeriss"), "broken.onnx: must be an ONNX file"),
     "table": (("map", "table.yaml", "-a", "eyeriss"), "must be one layer, `kind: {fields}`"),
@@ -53,6 +54,9 @@ WRONG = {
     "layers": (("map", "resnet18", "-a", "eyeriss", "--layers", "x*"), "must match at least one layer of resnet18"),
     "report place": ((*MAP, "--report", "."), "must be a file that can be written; Got 'a folder'"),
     "report folder": ((*MAP, "--report", "broken.onnx/page.html"), "must be a place that can be written"),
+    "plan place": (("fuse", "bert-base", "-a", "flat-edge", "--save", "broken.onnx/plan"), "must be a place that can"),
+    "study place": (("study", "landscape", OPERATOR, "-a", "edge-s1", "--out", "broken.onnx/x"),
+                    "landscape.json: must be a place"),
     "resume": ((*MAP, "--resume"), "--resume: must come with --checkpoint FOLDER"),
     "checkpoint": ((*MAP, "--checkpoint", "broken.onnx"), "--checkpoint: must be a folder"),
     "area": (("map", OPERATOR, "-a", "bare.yaml", "-o", "latency-area"), "must be known to minimise area"),
@@ -85,6 +89,7 @@ WRONG = {
 def test_bad_input_is_one_message(tilewright, tmp_path, case):
     (tmp_path / "broken.onnx").write_bytes(b"no such format")
     (tmp_path / "table.yaml").write_text("name: t\nlayers: [3]\n")
+    (tmp_path / "notes.txt").write_text("resnet50")
     (tmp_path / "m.yaml").write_text("levels:\n  - level: Cache\n")
     (tmp_path / "bare.yaml").write_text(
         "name: bare\nfrequency_mhz: 1\nword_bits: {inputs: 8, weights: 8, outputs: 8}\nlevels:\n"

@@ -98,7 +98,8 @@ def test_what_cannot_be_set_says_why(text: str, said: str) -> None:
     ("SG.capacity=4KB..1KB*2", "must have from 1"), ("SG.capacity=4KB..8KB*1", "must grow"),
     ("SG.capacity=4KB..8KB+0", "must grow"), ("PEs.shape=8x8..16x16*2", "must list its values"),
     ("SG.capacity=4KB,4KB", "must list each value once"), ("SG.capacity=1..9e9+1", "must have from 1 to 10,000"),
-    ("SG.capacity", "must be LEVEL.NUMBER=VALUES"), ("SG.capacity=..*2", "must be a positive number")])
+    ("SG.capacity", "must be LEVEL.NUMBER=VALUES"), ("SG.capacity=..*2", "must be FIRST"),
+    ("SG.capacity=4KB..8KB", "must be FIRST")])
 def test_what_cannot_vary_says_why(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_values(preset("edge-s2"), text)
