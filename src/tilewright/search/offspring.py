@@ -43,8 +43,7 @@ class Offspring:
         if id(near) not in self._bounds:
             if len(self._bounds) >= KNOWN:
                 self._bounds.pop(next(iter(self._bounds)))
-            space = MapSpace(self.space.operator, near, self.space.tiling, self.space.constraints)
-            self._bounds[id(near)] = near, *bound_arrays(space, Objective.parse("latency"))
+            self._bounds[id(near)] = near, *bound_arrays(self.space.on(near), Objective.parse("latency"))
         _, tables, shape = self._bounds[id(near)]
         terms = [[weight, *which] for weight, which in zip(worth, ((1.0, 0.0), (0.0, 1.0)), strict=True) if weight > 0]
         return tables._replace(rules=tables.rules._replace(terms=np.array(terms))), np.zeros(shape)

@@ -1,5 +1,6 @@
 """The compiled model on batches: each mapping scored as if it were alone, on hardware of its own, legal or not."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -372,6 +373,19 @@ def test_even_mappings_cost_the_same_with_the_general_program_and_with_their_own
     assert np.array_equal(first.latency_cycles, second.latency_cycles)
     assert np.array_equal(first.energy_pj, second.energy_pj)
     assert np.array_equal(first.excess, second.excess)
+
+
+def test_models_that_take_turns_score_as_by_themselves():
+    """On a thread all programs work in the same rows."""
+    accelerator, turns = machine(), []
+    for name, perfect in itertools.product(OPERATORS, (True, False)):
+        operator = OPERATORS[name]
+        model, batch = DenseModel(operator, accelerator, even_after=0), random_batch(
+            operator, accelerator, 300, perfect=perfect)
+        turns.append((model, batch, model.score(batch)))
+        turns.append((DenseModel(operator, accelerator), batch, turns[-1][2]))
+    for model, batch, alone in [*turns, *turns[::-1]]:
+        same(model.score(batch), alone)
 
 
 def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():

@@ -1,11 +1,13 @@
 """Map spaces: what is drawn, repaired, enumerated and counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.mapping import Constraints, Enumeration, MappingBatch, MapSpace, is_legal, violations
+from tilewright.mapping import Bounds, Constraints, Enumeration, MappingBatch, MapSpace, is_legal, violations
 from tilewright.workload import Axis, Operator, Tensor
 
 ALL = ("inputs", "weights", "outputs")
@@ -225,3 +227,21 @@ def test_same_seed_draws_the_same_and_legal_mappings_decode():
     assert all(is_legal(mapping, space.operator, space.accelerator) for mapping in legal)
     back = MappingBatch.from_mappings(legal, space.operator, space.accelerator)
     assert [back.mapping(i, space.operator.sizes) for i in range(len(legal))] == legal
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("constraints", [{}, {"tiles": {"GLB": {"K": Bounds(1, 4)}}}], ids=["free", "ruled"])
+def test_a_space_on_another_machine_is_as_made_anew(name, constraints):
+    given = MACHINES[name]
+    other = replace(given, levels=tuple(
+        replace(level, capacity_bytes=level.capacity_bytes // 2) if isinstance(level, Memory) and level.capacity_bytes
+        else replace(level, shape=(2 * level.shape[0], level.shape[1])) if isinstance(level, Fanout) else level
+        for level in given.levels))
+    space = MapSpace(conv(K=12, C=6, P=5, R=3), given, constraints=Constraints(**constraints))
+    found, anew = space.on(other), replace(space, accelerator=other)
+    assert found == anew
+    for part, expected in zip(found.arrays[:-1], anew.arrays[:-1], strict=True):
+        np.testing.assert_equal(part, expected)
+    np.testing.assert_array_equal(found.table, anew.table)
+    if not constraints:
+        np.testing.assert_array_equal(space.table_on(other), anew.table)

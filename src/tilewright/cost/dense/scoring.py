@@ -1,5 +1,6 @@
 """The dense cost model: many mappings in one compiled call, or one mapping with every count."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from math import prod
@@ -63,26 +64,45 @@ class _Prepared:
         )
 
     def scratch(self, shape: tuple[int, int]) -> tuple[Any, ...]:
-        """Rows to work in, for layouts of ``shape``, with the constants filled in."""
-        banks = []
-        for machine in self.machines:
-            narrow = aligned((machine.narrow_rows, LANES), self.narrow_type)
-            for row, value in machine.fixed_narrow:
-                narrow[int(row)] = value
-            banks.append((narrow, aligned((machine.wide_rows, LANES), np.float64)))
+        """Rows of this thread to work in, for layouts of ``shape``; they are ready once they are `filled`."""
+        banks = [(_ROOM.part(("narrow", other), (machine.narrow_rows, LANES), self.narrow_type),
+                  _ROOM.part(("wide", other), (machine.wide_rows, LANES), np.float64))
+                 for machine in self.machines for other in [machine is not self.machines[0]]]
         fetched = (*shape, BLOCKS_FETCHED * LANES)
-        near = aligned(fetched, np.int32), aligned(fetched, np.int8)
-        near[0][:] = 1
-        return (*banks, *near, *self.rows_read, self.sizes, aligned((2, LANES), self.narrow_type),
-                aligned((2, shape[0] + 2), np.int64))
+        return (*banks, _ROOM.part("steps", fetched, np.int32), _ROOM.part("ranks", fetched, np.int8), *self.rows_read,
+                self.sizes, _ROOM.part("rows", (2, LANES), self.narrow_type),
+                _ROOM.part("table", (2, shape[0] + 2), np.int64))
+
+    def filled(self, scratch: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the rows of `scratch` with the constants in them, which another program may have worked in."""
+        if _ROOM.owner is not scratch:
+            for machine, (narrow, _) in zip(self.machines, scratch, strict=False):
+                narrow[:len(machine.fixed_narrow)] = machine.fixed_narrow[:, 1:]
+            if self.machines[0] is not self.machines[1]:  # steps that are not read count among rests all the same
+                scratch[2][:] = 1
+            _ROOM.owner = scratch
+        return scratch
 
 
-def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
-    """Return zeros that begin at a cache line: vectors that straddle two lines take twice as long to load."""
-    size = prod(shape) * np.dtype(kind).itemsize
-    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
-    start = -raw.ctypes.data % CACHE_LINE
-    return raw[start:start + size].view(kind).reshape(shape)
+class _Room(local):
+    """Arrays of a thread that all programs work in, one after the other: each model's own would be a megabyte."""
+
+    def __init__(self) -> None:
+        self.owner: object = None
+        """The rows whose constants are filled in."""
+        self.parts: dict[Hashable, NDArray[np.uint8]] = {}
+
+    def part(self, name: Hashable, shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
+        """Return an array that begins at a cache line: vectors that straddle two lines take twice as long to load."""
+        size = prod(shape) * np.dtype(kind).itemsize
+        if name not in self.parts or len(self.parts[name]) < size:
+            raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+            start = -raw.ctypes.data % CACHE_LINE
+            self.parts[name] = raw[start:start + size]
+        return self.parts[name][:size].view(kind).reshape(shape)
+
+
+_ROOM = _Room()
 
 
 class DenseModel:
@@ -258,7 +278,7 @@ class DenseModel:
         rows = kept.get(id(program))
         if rows is None:
             rows = kept[id(program)] = program.scratch(self.layout.shape)
-        return rows
+        return program.filled(rows)
 
 
 def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool,  # noqa: PLR0913, PLR0917

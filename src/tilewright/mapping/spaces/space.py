@@ -1,7 +1,7 @@
 """The mappings that a mapper may use, and how to draw, enumerate and repair them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,7 +28,6 @@ from tilewright.mapping.spaces.rules.arrays import (
     add_known,
     pack,
     pack_rules,
-    slot_table,
     space_arrays,
 )
 from tilewright.mapping.spaces.rules.constraints import Constraints
@@ -127,10 +126,16 @@ class MapSpace:
         """
         if self.arrays.ruled:
             raise InputError("space", "must have no rules to be taken to another machine", self.accelerator.name)
-        table = self.table.copy()
-        table[SLOT:SLOT + len(self.arrays.slots), LIMIT] = slot_table(self.layout, machine)[:, LIMIT]
-        table[GROUPS:GROUPS + len(self.arrays.stores), 1] = [left(machine) for _, left, _ in self.arrays.stores]
+        table, (limits, rooms) = self.table.copy(), self.arrays.limits_on(self.layout, machine)
+        table[SLOT:SLOT + len(limits), LIMIT], table[GROUPS:GROUPS + len(rooms), 1] = limits, rooms
         return table
+
+    def on(self, machine: Accelerator) -> "MapSpace":
+        """Return the space on another machine of this structure, which has its slots."""
+        made = replace(self, accelerator=machine)
+        if not self.arrays.ruled:
+            vars(made)["layout"], vars(made)["arrays"] = self.layout, self.arrays.on(self.layout, machine)
+        return made
 
     @property
     def unaided(self) -> NDArray[np.int64]:

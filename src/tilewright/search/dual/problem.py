@@ -205,7 +205,7 @@ class Builder:
         Of ports that these words of one memory pass at once, that which takes longest for all words, spread over the
         whole array where it is one of many.
         """
-        found, ramp = [], self.tables.ramp(tails=True)
+        found, ramp = [], self.tables.ramp
         for stage, key in enumerate(np.unique(ramp[:, KEY]), 1):
             rows = ramp[ramp[:, KEY] == key]
             array = self.spread.inside[int(rows[0, MEMORY]) - 1]

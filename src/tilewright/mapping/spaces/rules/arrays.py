@@ -1,7 +1,7 @@
 """A map space as plain arrays: what the compiled operators on whole populations read."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -86,6 +86,18 @@ class SpaceArrays(NamedTuple):
     stores: list[Store]
     """What ``groups`` are made of, for any machine of this structure."""
 
+    def limits_on(self, layout: Layout, machine: Accelerator) -> tuple[NDArray[np.int32], list[int]]:
+        """Return the limits of ``slots`` and the bits of ``groups`` on another machine of this structure."""
+        return slot_table(layout, machine)[:, LIMIT], [left(machine) for _, left, _ in self.stores]
+
+    def on(self, layout: Layout, machine: Accelerator) -> "SpaceArrays":
+        """Return the arrays of a space without rules on another machine of this structure."""
+        slots, groups = self.slots.copy(), self.groups.copy()
+        slots[:, LIMIT], groups[:, 1] = self.limits_on(layout, machine)
+        return self._replace(slots=slots, groups=groups, bands=bands(
+            Constraints(), layout.places, dict(zip(layout.dimensions, self.sizes.tolist(), strict=True)), self.free,
+            side_limits(slots)))
+
 
 def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, constraints: Constraints,
                  layout: Layout) -> SpaceArrays:
@@ -111,7 +123,7 @@ def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, cons
         slots=slots,
         free=free,
         anchor=temporal.argmax(axis=0).astype(np.int32),
-        divisors=divisor_table(list(sizes.values())),
+        divisors=divisor_table(*sizes.values()),
         orders=_order_rows(constraints, layout, slots),
         axes=axis_table(operator, accelerator.footprint == "box"),
         groups=np.array([[slot, left(accelerator), *words] for slot, left, words in stores],
@@ -142,8 +154,9 @@ def divisors_of(number: int) -> list[int]:
     return small + [number // f for f in reversed(small) if f * f != number]
 
 
-def divisor_table(sizes: list[int]) -> NDArray[np.int32]:
-    """Return ``(d, m)``: for each size its number of divisors, then the divisors."""
+@lru_cache(maxsize=256)
+def divisor_table(*sizes: int) -> NDArray[np.int32]:
+    """Return ``(d, m)``: for each size its number of divisors, then the divisors; kept, as kept sets share them."""
     found = [divisors_of(size) for size in sizes]
     table = np.zeros((len(sizes), 1 + max(map(len, found))), dtype=np.int32)
     for row, divisors in zip(table, found, strict=True):
@@ -176,8 +189,9 @@ def slot_table(layout: Layout, accelerator: Accelerator) -> NDArray[np.int32]:
     return table
 
 
+@lru_cache(maxsize=256)
 def axis_table(operator: Operator, box: bool) -> NDArray[np.int32]:
-    """Return ``(a, 6)``: every axis of every tensor."""
+    """Return ``(a, 6)``: every axis of every tensor; kept, as kept sets share them."""
     at = {name: d for d, name in enumerate(operator.sizes)}
     rows = []
     for t, tensor in enumerate(operator.tensors):
@@ -188,8 +202,9 @@ def axis_table(operator: Operator, box: bool) -> NDArray[np.int32]:
     return np.array(rows, dtype=np.int32).reshape(-1, 6)
 
 
+@lru_cache(maxsize=256)
 def relevance(operator: Operator) -> NDArray[np.uint8]:
-    """Return ``(t, d)``: which dimensions each tensor uses."""
+    """Return ``(t, d)``: which dimensions each tensor uses; kept, as kept sets share them."""
     return np.array([[name in tensor.dimensions for name in operator.sizes] for tensor in operator.tensors],
                     dtype=np.uint8)
 

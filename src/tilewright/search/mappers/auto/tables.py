@@ -1,6 +1,7 @@
 """What the compiled bound of whole mappings reads: the cost rules of `exact_tables`, without chains of steps."""
 
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class BoundArrays(NamedTuple):
     accesses: Floats
     """``(t)``: operations of the dimensions that a tensor uses."""
     ramp: Floats
-    """That of the exact mapper with tails (see `Tables.ramp`)."""
+    """All of `Tables.ramp`, of which the rules have what goes out only where tiling is perfect."""
     plain_words: Floats
     """``(t)``: words of the axes that do not slide."""
     lanes: Integers
@@ -74,14 +75,14 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     unused = given.unused
     lanes = np.array([slot.axis != "T" for slot in space.layout.slots], dtype=np.int64)
     modes, mode_of, windows = _ways(*map(_plain, (own[INSIDE], lanes_of, lanes, given.edges, given.share)))
-    accesses = np.array([np.prod([operator.sizes[name] for name in tensor.dimensions], dtype=np.float64)
+    accesses = np.array([float(prod(operator.sizes[name] for name in tensor.dimensions))
                          for tensor in operator.tensors])
     spans = given.spans
-    plain = np.array([np.prod([sizes[active[p]] for p, r in given.axes[spans[t]:spans[t + 1], :2] if r < 0],
-                              dtype=np.float64) for t in range(tensors)])
+    plain = np.array([float(prod(int(sizes[active[p]]) for p, r in given.axes[spans[t]:spans[t + 1], :2] if r < 0))
+                      for t in range(tensors)])
     found = BoundArrays(
         own, np.ascontiguousarray(lanes_of), np.ascontiguousarray(1 - unused.T), memories, fanouts, tensors, given,
-        modes, mode_of, _least_energy(given), accesses, tables.ramp(tails=True), plain, lanes,
+        modes, mode_of, _least_energy(given), accesses, tables.ramp, plain, lanes,
         _counting(tables, given.edges, given.share), windows)
     return found, (tensors + 8 + (memories - 1) * len(given.classes) + KNOWN * len(active),
                    max(len(modes) + slots, given.weights.shape[1], slots + 2))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ class StepChains:
     @property
     def size(self) -> int:
         """How many values the dimensions have together."""
-        return int(np.prod(self.space.arrays.sizes[list(self.dims)]))
+        return prod(int(self.space.arrays.sizes[at]) for at in self.dims)
 
     def _seen(self, rows: Floats) -> Floats:
         """Return rows with what does not matter left out: how lanes are parted between the sides of an array."""

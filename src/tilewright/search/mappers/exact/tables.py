@@ -214,8 +214,8 @@ class Tables:
             np.array([float(fanout.instances) for fanout in fanouts]),
             np.array([float(chains.size) for chains in self.chains]),
             self.classes, self._picked + 1 + len(self.classes) * np.arange(self._places), self._terms,
-            self._limits, self.ramp(tails=self.space.tiling == "perfect"), words, float(self.lanes.cycles) * (
-                1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING), self._plain,
+            self._limits, self.ramp[(self.space.tiling == "perfect") | (self.ramp[:, KEY] % 2 == 0)], words,
+            float(self.lanes.cycles) * (1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING), self._plain,
             self.starts[-2] + self.chains[-1].bundles[1], np.array([
                 not tensor.is_output and bool((axes[spans[t]:spans[t + 1], 1] >= 0).any())
                 for t, tensor in enumerate(tensors)], dtype=np.int64), self.ports)
@@ -333,8 +333,9 @@ class Tables:
         return np.array([(weight * self.accelerator.area_um2 ** metric.area, metric.latency, metric.energy)
                          for weight, metric in weighted], dtype=np.float64).reshape(-1, 3)
 
-    def ramp(self, *, tails: bool) -> Floats:
-        """Return what comes, and for ``tails`` goes, while nothing overlaps: key, memory, if around it, cycles by word.
+    @cached_property
+    def ramp(self) -> Floats:
+        """What comes and goes while nothing overlaps: key, memory, whether that is around it, cycles by word.
 
         What comes is left out where a memory forwards words: the tiles further inward decide on it. "Around" is
         outside the array of the memory. Keys are twice the memory's number, and one more for what goes.
@@ -345,7 +346,7 @@ class Tables:
             if m == 0 or memory.buffering == "single":
                 continue
             for which, ends in enumerate((("write", "read"), ("read", "write"))):
-                if (which == 1 and not tails) or (which == 0 and memory.forwards == "words"):
+                if which == 0 and memory.forwards == "words":
                     continue
                 # At its home a tensor neither comes nor goes.
                 kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)
