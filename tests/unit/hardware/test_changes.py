@@ -45,6 +45,19 @@ def test_each_number_has_a_short_name(text: str, number: str, value: float) -> N
     assert machine.numbers[text.partition(".")[0], number] == value
 
 
+def test_words_of_a_memory_are_as_wide_as_they_are() -> None:
+    machine = tw.load_accelerator("eyeriss:DRAM.bandwidth=16B/cycle")
+    assert machine.numbers["DRAM", "bandwidth_words_per_cycle.shared"] == 8
+
+
+def test_the_pitch_of_an_outer_array_has_all_lanes_of_the_inner_one_in_it() -> None:
+    machine = tw.load_accelerator("simba-like:Lanes.shape=4x4")
+    outer, inner = machine.fanouts
+    inside = machine.level("PEBuffers").area_um2 + 16 * machine.compute.area_um2
+    assert inner.instances == 16
+    assert outer.network_energy_pj_per_word == pytest.approx(outer.wire_pj_per_mm * inside**0.5 / 1000)
+
+
 def test_the_clock_comes_first_as_bandwidths_in_bytes_a_second_depend_on_it() -> None:
     machine = tw.load_accelerator("edge-s2:DRAM.bandwidth=16GB/s,clock=1GHz")
     assert machine.frequency_mhz == 1000
@@ -73,6 +86,7 @@ def test_values_are_listed_or_stepped(text: str, values: str) -> None:
 
 @pytest.mark.parametrize(("text", "last"), [
     ("SG.capacity=512KB,1MB", 2**20), ("SG.capacity=512KB..1MB*2", 2**20), ("SG.capacity=500kB,1MB", 10**6),
+    ("SG.capacity=512KB,1MB..4MB*2", 2**22),
     ("SG.capacity=1234567..2469135+1234567", 2469134)])
 def test_no_digit_is_lost_and_a_unit_means_the_same_in_all_values(text: str, last: int) -> None:
     assert read_values(preset("edge-s2"), text)[2][-1] == {("SG", "capacity_bytes"): last}

@@ -98,3 +98,4 @@ def test_the_first_place_from_a_value_on_is_that_of_the_smallest_value_no_less(o
     wanted = np.concatenate([every, np.nextafter(every, 99.0), np.nextafter(every, 0.0), [0.0, 99.0, np.inf]])
     expected = [next((place for place, value in enumerate(every) if value >= least), len(one) - 1) for least in wanted]
     assert one.first_places(wanted).tolist() == expected
+    assert one.places(every).tolist() == [*range(len(one))]

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from tilewright.base import InputError
 from tilewright.jobs import Clock, Job, Runner, interruptible, present_stop
+from tilewright.jobs.executors import Executor, Failed
 from tilewright.store import Results, kept_in
 
 ELSEWHERE = ("threads", "processes")
@@ -165,6 +167,16 @@ def test_elsewhere_must_be_known():
         Runner(on="slurm").run(squares(1))
 
 
+def test_of_values_that_other_sources_computed_the_newest_is_kept(tmp_path, monkeypatch):
+    for sources, moment, value in (("z", "2026-01-01", 1), ("a", "2026-01-03", 2), ("m", "2026-01-02", 3)):
+        monkeypatch.setattr("tilewright.store.results.timestamp", lambda moment=moment: moment)
+        with Results(tmp_path / "r.sqlite", "squares") as kept:
+            kept.sources = sources
+            kept.put({"number": 1}, value)
+    with Results(tmp_path / "r.sqlite", "squares", keep_outdated=True) as kept:
+        assert kept.take([{"number": 1}, {"number": 2}]) == [2, None] and len(kept.outdated) == 1
+
+
 def test_nothing_is_kept_without_a_folder(tmp_path):
     with kept_in(None, "squares") as kept:
         assert kept is None
@@ -178,3 +190,63 @@ def test_a_script_with_jobs_in_processes_is_not_run_again_in_each(tmp_path):
                       "print('begun', Runner(on='processes', workers=2).run([Job(None, pow, inputs=(3, 2))]))\n")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == "begun [9]\n"
+
+
+class AtOnce(Executor):
+    """Does each job as it is given, as if on another machine."""
+
+    width = 2
+
+    def submit(self, call):
+        done = Future()
+        done.set_result(call())
+        return done
+
+    def close(self):
+        pass
+
+
+def test_what_had_ended_when_a_run_breaks_off_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.jobs.runner.executor", lambda *_: AtOnce())
+
+    def told(standing):
+        if standing.done:
+            raise KeyboardInterrupt
+
+    with Results(tmp_path / "r.sqlite", "squares") as kept:
+        with pytest.raises(KeyboardInterrupt):
+            Runner(keeper=kept, observer=told).run(squares(3))
+        assert kept.take([job.key for job in squares(3)]) == [{"square": 0}, {"square": 1}, None]
+
+
+def test_what_another_run_has_kept_meanwhile_is_not_done_again(tmp_path):
+    jobs, done = squares(2), []
+
+    def first(number):
+        with Results(tmp_path / "r.sqlite", "squares") as other:
+            other.put(jobs[1].key, {"square": 1})
+        return {"square": 0}
+
+    with Results(tmp_path / "r.sqlite", "squares") as kept:
+        found = Runner(keeper=kept, workers=1).run([Job(jobs[0].key, first, inputs=(0,)), squares(2, done)[1]])
+    assert (found, done) == ([{"square": 0}, {"square": 1}], [])
+
+
+def test_an_error_that_cannot_be_sent_is_told_in_words():
+    class Local(Exception):
+        pass
+
+    assert repr(Failed.of(Local("a" * 3)).error) == "RuntimeError('Local: aaa')"
+    assert Failed.of(InputError("a", "b")).error.field == "a"
+
+
+def test_setting_up_takes_half_of_a_span_of_time_at_most():
+    clock, at = Clock(span=10.0), [0.0]
+    clock.now = lambda: clock.begun + at[0]
+    left = []
+    for seconds in (3.0, 8.0):
+        at[0] = seconds
+        left.append(clock.left())
+    clock.start()
+    at[0] = 12.0
+    assert [*left, clock.left()] == pytest.approx([7.0, 5.0, 1.0])

@@ -8,8 +8,11 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from tilewright.base import InputError
 from tilewright.learn import TrainingOptions, TrainingWatch, load_classifier, train_terms
+from tilewright.learn.terms import TermNetwork
 
 OPTIONS = TrainingOptions(hidden=(1,), epochs=8, held_out=0.5, seed=1)
 SIZES = np.arange(1, 201)
@@ -68,3 +71,10 @@ def test_a_stopped_training_goes_on_to_the_same_network_and_a_file_holds_it(tmp_
         train_terms(FIGURES, *noisy(), options, TrainingWatch(checkpoint=place, mark="another"))
     with pytest.raises(InputError, match="from 0 to 199"):
         read.probabilities(np.array([[200, 0, 0]]))
+
+
+def test_what_amounts_to_nothing_is_told_last():
+    figures, core = torch.ones((1, 1), dtype=torch.float64), torch.zeros((2, 2, 2, 2), dtype=torch.float64)
+    core[1] = 0.125
+    network = TermNetwork(figures, torch.ones((2, 3, 2, 1), dtype=torch.float64), core)
+    assert network.probabilities(np.zeros((1, 3), dtype=np.int64)).tolist() == [[0.0, 1.0]]

@@ -27,6 +27,11 @@ def test_challenge_instances_are_placed_at_their_live_peaks(name, peak):
     assert found.nodes < 30_000
 
 
+def test_of_two_in_one_place_the_smaller_is_spared():
+    found = pack(some((0, 2, 8), (1, 3, 4), (1, 2, 5), inplace=((), ("a",), ())))
+    assert (found.height, found.bound, found.proven) == (13, 13, True)
+
+
 def test_the_example_is_placed_at_12_and_shown_impossible_at_11():
     buffers = read_buffers(INSTANCES / "input.12.csv")
     assert buffers.ids == ("b1", "b2", "b3", "b4", "b5") and buffers.live_peak == 12

@@ -37,7 +37,7 @@ def test_significant_has_three_digits(value, text):
 
 @pytest.mark.parametrize(("value", "text"), [
     (0, "0 B"), (1.5, "1.5 B"), (1023, "1023 B"), (108 * 1024, "108 KiB"), (1024**4 * 3000, "3000 TiB"),
-    (None, "unlimited")])
+    (1000.5 * 1024, "1000 KiB"), (None, "unlimited")])
 def test_bytes_have_binary_prefixes(value, text):
     assert byte_size(value) == text
 

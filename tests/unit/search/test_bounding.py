@@ -7,6 +7,7 @@ import pytest
 from tilewright.hardware import preset
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import Bounding, Objective, Watch, search, search_spaces
+from tilewright.search.bounding import relative_gap
 from tilewright.workload import matmul
 
 OPERATOR = matmul("g", m=24, n=18, k=20)
@@ -43,6 +44,12 @@ def test_within_a_pace_power_is_bounded_by_the_energy_that_all_mappings_take():
     free, limited = (search(OPERATOR, ACCELERATOR, objective="power", constraints=limits, budget=2000)
                      for limits in ([], ["latency<=2000"]))
     assert free.bound < limited.bound <= limited.score
+
+
+def test_a_score_below_its_bound_shows_as_a_negative_gap():
+    assert relative_gap(1.0, 2.0) == -0.5
+    assert relative_gap(1.0, 1.0 + 1e-12) == 0.0
+    assert relative_gap(3.0, 2.0) == 0.5
 
 
 def test_a_complete_search_has_no_gap():

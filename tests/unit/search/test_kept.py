@@ -1,6 +1,7 @@
 """What memories keep is searched: as good as enumeration, better than keeping all, and the same every time."""
 
 import pickle
+import sys
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from tilewright.search import MAPPERS, Budget, Objective, Start, race, search, s
 from tilewright.search.bounding import KeptBounding
 from tilewright.search.objective import BREAKS_CONSTRAINT
 from tilewright.search.race import racing
+from tilewright.search.records import Improvement
 from tilewright.search.run import FEWEST, Request, Watch
 from tilewright.workload import ROLES, convolution, matmul
 
@@ -334,6 +336,7 @@ def test_of_very_many_kept_sets_any_may_be_searched():
     kept = KeptSets(MapSpace(operator, machine))
     listed = KeptBounds(kept).scores(lambda cycles, energy: energy, 3)
     assert len(kept) == 1 << 15 and 0 not in listed
+    assert search_spaces(kept, budget=60).proven is None  # nothing is told of those that are not listed
     found = search_spaces(kept, budget=60, mapper="gamma")
     assert is_legal(found.mapping, operator, machine) and found.bound <= found.score
     number = next(number for number in range(1, len(kept)) if number not in listed)
@@ -383,3 +386,35 @@ def test_a_race_goes_on_with_the_better_half_of_those_that_can_still_win():
     """The second score is the better one of the last two, but its bound is not below the best."""
     alive = [SimpleNamespace(best=best, limit=limit) for best, limit in ((3.0, 0.9), (1.0, 0.5), (2.0, 1.0))]
     assert race._Race.better(None, alive) == [alive[1], alive[0]]
+    assert race._Race.better(None, alive[:2]) == [alive[1]]
+
+
+def test_an_entrant_is_as_good_as_what_it_found_within_what_it_was_granted():
+    history = [Improvement(50, 0.1, 3.0), Improvement(400, 0.2, 1.0)]
+    run = SimpleNamespace(samples=500, best=1.0, history=history)
+    assert race._Entrant(run, 0.0, 0, samples=100).best == 3.0
+    assert race._Entrant(run, 0.0, 0, samples=500).best == 1.0
+
+
+@pytest.mark.parametrize(("covers", "floor"), [(True, 2.0), (False, 1.5)])
+def test_a_member_that_ended_is_known_to_its_best_only_where_its_mapper_covers_its_space(covers, floor):
+    run = SimpleNamespace(mapper=SimpleNamespace(covers_space=covers), best=2.0, proven=1.5, stopped="exhausted")
+    entrant = race._Entrant(run, 1.0, 0)
+    assert race._Race._floor(SimpleNamespace(entered={0: entrant}), 0) == floor
+
+
+def test_improvements_of_a_race_count_the_samples_of_all_that_race():
+    found = search_spaces(KeptSets(MapSpace(LAYER, preset("edge-s2"))), budget=1200, mapper="random")
+    counts = [step.samples for step in found.history]
+    assert counts == sorted(counts) and any(step.samples > 600 for step in found.history)
+
+
+@pytest.mark.parametrize("score", [lambda cycles, _: cycles, lambda _, energy: energy,
+                                   lambda cycles, energy: cycles * energy])
+def test_where_few_sets_are_listed_the_bound_holds_for_the_others_too(monkeypatch, score):
+    cases = [small_case(seed) for seed in range(8)]
+    least = [KeptBounds(kept).least(score) for kept in cases]
+    monkeypatch.setattr(sys.modules[KeptBounds.__module__], "MOST_LISTED", 2)
+    few = [KeptBounds(kept).least(score) for kept in cases]
+    assert all(0 < one <= other * (1 + 1e-12) for one, other in zip(few, least, strict=True))
+    assert any(one < other for one, other in zip(few, least, strict=True))

@@ -86,13 +86,14 @@ def test_members_that_their_part_covers_are_enumerated_beside_those_that_race():
 
 def test_members_race_for_what_enumeration_has_left_over():
     few, large = flexible_spaces(LAYER, flexible("0010")), [MapSpace(LAYER, preset("edge-s1"))] * 2
-    request = Request(large[0], Objective.parse("latency"), "random", Budget(1000), 0, {})
+    request = Request(large[0], Objective.parse("latency"), "random", Budget(1000, 60.0), 0, {})
     members = race._Race(race._Rules.of_spaces([*few, *large], request, Watch()), request, Watch())
     assert len(members.entrants()) == 2
     for number in members.rules.first:
         finished(members.give(members.member(number)))
     members.begin()
     assert members.samples == 1000 - sum(space.size().mappings for space in few) > 0
+    assert members.seconds == 60 - sum(members.member(number).run.seconds for number in members.rules.first) < 60
 
 
 def test_a_member_that_a_bound_rules_out_is_bred_no_further():

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tilewright.base import InputError
-from tilewright.hardware import preset
+from tilewright.hardware import VectorUnit, preset
 from tilewright.mapping import Constraints, LevelLoops, Loop, Mapping, MapSpace
 from tilewright.store import Library, Provenance, Shelf, entry
 from tilewright.workload import convolution, depthwise
@@ -63,6 +63,7 @@ def test_what_decides_the_cost_tells_entries_apart_and_names_do_not(library):
     ]
     assert library.add(different) == len({one.id for one in different}) == len(different)
     assert library.add([made(space("other")), made(space(machine=replace(MACHINE, name="mine")), network="x")]) == 0
+    assert library.add([made(space(machine=replace(MACHINE, vector=VectorUnit(4.0))))]) == 0
 
 
 def test_the_nearest_entry_differs_in_the_fewest_sizes(library):
