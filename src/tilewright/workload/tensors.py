@@ -147,7 +147,8 @@ class TensorGraph:
         view = composed(first, read.view, sizes, middle, tensor.shape)
         made = next(one for one in self.edges[maker].makes if one.name == tensor.name)
         node, space = self.nodes[maker], self.edges[maker].space
-        around = extents(node.operator, node.operator.output) if isinstance(node, MacNode) else space
+        around = extents(node.operator, node.operator.output) if isinstance(node, MacNode) else (
+            space or tensor.shape)  # a lookup in a table runs over what it makes
         view = composed(view, made.view, sizes, tensor.shape, around[:len(made.view or ())])
         if maker == producer:
             yield TensorLink(path, None if view is None else _to_dimensions(node, view))

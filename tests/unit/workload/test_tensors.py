@@ -112,6 +112,15 @@ def test_links_pass_what_only_moves_words():
     assert kept.axes[1] == AxisLink((Digit("N", extent=2048),), -2047)
 
 
+@pytest.mark.parametrize(("network", "producer", "reader"), [
+    ("ncf", "mf_user", "mlp_input"), ("mobilebert", "embedding.0", "trigram"),
+    ("transformer-xl", "embedding.0", "layer.0.memory"), ("dlrm", "bottom.1", "interaction.concat")])
+def test_links_pass_lookups_in_tables(network, producer, reader):
+    graph = tensor_graph(zoo.load(network))
+    for operand, _ in graph.read_by(reader):
+        assert all(link.axes is None or len(link.axes) > 0 for link in graph.links(producer, reader, operand))
+
+
 def test_rows_of_softmax_are_read_whole():
     axes = link("bert-base", "layer.0.attention.scale", "layer.0.attention.softmax", "0").axes
     assert [digit.axis for axis in (1, 2) for digit in axes[axis].digits] == [1, 3]
