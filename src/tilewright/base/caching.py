@@ -9,7 +9,7 @@ import hashlib
 import io
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -42,10 +42,11 @@ register("numba:compile", _Listener())
 
 
 class CheckedCache(FunctionCache):
-    """What Numba keeps of one function."""
+    """What Numba keeps of one function; ``before`` is called before that is compiled."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, before: Callable[[], None] | None = None) -> None:
         super().__init__(function)
+        self._before = before
         self._cache_file = _Files(self._cache_path, f"{self._impl.filename_base}.sum",
                                   self._impl.locator.get_source_stamp())
         self._turn: IO[bytes] | None = None
@@ -65,6 +66,8 @@ class CheckedCache(FunctionCache):
             found = self._load_overload(sig, target_context)
             if found is not None:
                 self._end_turn()
+            elif self._before is not None:
+                self._before()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:

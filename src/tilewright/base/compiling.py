@@ -73,12 +73,15 @@ def part_options() -> dict[str, Any]:
     return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 
 
-def kept(dispatcher: F) -> F:
-    """Keep on disk what Numba compiles of a function, as its ``cache=True`` does, but never load damaged files."""
+def kept(dispatcher: F, before: Callable[[], None] | None = None) -> F:
+    """Keep on disk what Numba compiles of a function, as its ``cache=True`` does, but never load damaged files.
+
+    What is to be done ``before`` it is compiled need not be done where it is on disk.
+    """
     from tilewright.base.caching import CheckedCache  # noqa: PLC0415  (Numba loads late)
     from tilewright.base.parts import WholeCompiler  # noqa: PLC0415
 
     function: Any = dispatcher
     function._compiler.pipeline_class = WholeCompiler
-    function._cache = CheckedCache(function.py_func)
+    function._cache = CheckedCache(function.py_func, before)
     return dispatcher

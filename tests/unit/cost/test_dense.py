@@ -1,6 +1,8 @@
 """The compiled model on batches: each mapping scored as if it were alone, on hardware of its own, legal or not."""
 
 import itertools
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -488,3 +490,9 @@ def test_layers_of_another_kind_are_written_anew(other):
         scored = model.score(batch)
         for index in range(0, 200, 20):
             assert scored.latency_cycles[index] == model.cost(batch.mapping(index, operator.sizes)).latency_cycles
+
+
+def test_the_engine_is_not_written_anew_where_it_is_on_disk():
+    scoring.compile_kernel()
+    code = "from tilewright.cost.dense import kernel, scoring; scoring.compile_kernel(); print(kernel._interpret)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "None\n"

@@ -98,10 +98,8 @@ class ComputeStage:
         sizes = [float(np.prod([self._operator.sizes[name] for name in group.dimensions], dtype=np.float64))
                  for group in self.tiles.groups]
         order = sorted(range(len(sizes)), key=lambda place: sizes[place])
-        ranged, parts = order[:-1][-2:], list[tuple[Floats, ...]]()
-        for total in totals:
-            every = _boxes(*(int(min(sizes[place], total)) for place in ranged))
-            parts.append(tuple(part[every[2] <= total] for part in every))
+        ranged = order[:-1][-2:]
+        parts = [_boxes(total, *(int(min(sizes[place], total)) for place in ranged)) for total in totals]
         firsts, lasts, lanes = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         counts = [len(part[2]) for part in parts]
         low, high = np.ones((2, len(lanes), len(sizes)))
@@ -128,11 +126,16 @@ class ComputeStage:
         return np.minimum(most, lanes / np.minimum(words, lanes))
 
 
-@lru_cache(maxsize=64)
-def _boxes(*most: int) -> tuple[Floats, Floats, Floats]:
-    """Return the ends (c, n) of all boxes of ranges that make up 1 to each of ``most``, and products of the first."""
+@lru_cache(maxsize=256)
+def _boxes(total: int, *most: int) -> tuple[Floats, ...]:
+    """Return the ends (c, n) of all boxes of ranges that make up 1 to each of ``most``, and products of the first.
+
+    Those that begin within a ``total``; kept, as layers share them.
+    """
     low, high = np.ones((2, 1, 0))
     for each in most:
         low, high = (np.column_stack([np.repeat(known, len(end), axis=0), np.tile(end, len(known))])
                      for known, end in zip((low, high), ranges(each, _EXACT, _RANGES), strict=True))
-    return low, high, low.prod(axis=1)
+    lanes = low.prod(axis=1)
+    within = lanes <= total
+    return low[within], high[within], lanes[within]

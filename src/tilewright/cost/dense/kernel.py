@@ -9,6 +9,7 @@ that single precision is never widened. For LLVM to vectorise, indices are unsig
 """
 
 import re
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -185,8 +186,12 @@ def _loop(operation):
     return f"loop_{operation.name}{given}", _inline(loop)
 
 
-def _interpreter():
-    """Return the function that runs a program: a chain of tests for each instruction, which LLVM makes a jump table."""
+def _write_interpreter():
+    """Write the function that runs a program: a chain of tests for each instruction, which LLVM makes a jump table.
+
+    A hundred functions go into it, which nobody needs where `run` is on disk.
+    """
+    global _interpret  # noqa: PLW0603 - where compiled code finds it
     loops, lines = {"carried": _carried}, [f"def made(code, {', '.join(_GIVEN)}):", "for at in range(code.shape[0]):",
                                            "    op = np.int64(code[at, 0])"]
     for operation in OPERATIONS:
@@ -194,10 +199,10 @@ def _interpreter():
         if operation.lane or operation.sum:
             call, loops[f"loop_{operation.name}"] = _loop(operation)
         lines += [f"    {'el' * (operation.number > 0)}if op == {operation.number}:", f"        {call}"]
-    return _scalar(_made("\n    ".join(lines), np=np, **loops))
+    _interpret = _scalar(_made("\n    ".join(lines), np=np, **loops))
 
 
-_interpret = _interpreter()
+_interpret: Any = None
 
 
 @_inline
@@ -257,7 +262,7 @@ def _store(out, v, outputs, first, count):
             target[np.uint64(first) + i] = v[row, i]
 
 
-@kept
+@partial(kept, before=_write_interpreter)
 @njit(**_OPTIONS)
 @stamped([Path(operations.__file__), Path(program.__file__)])
 def run(steps, ranks, begin, end, programs, parameters, scratch, out):
