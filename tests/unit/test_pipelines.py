@@ -143,6 +143,15 @@ def test_the_bar_of_the_second_search_begins_anew():
     assert bar.bars.tasks[0].completed == pytest.approx(0.25)
 
 
+def test_the_bar_of_layers_tells_the_time_that_is_left(monkeypatch):
+    moments = iter((100.0, 130.0))
+    monkeypatch.setattr("time.perf_counter", lambda: next(moments))
+    bar = LayersBar(Console(file=StringIO()))
+    bar.begin(1, Budget(samples=10))
+    bar.update(Progress("a", 1, 1, 30.0, 5.0, 10, 270.0))
+    assert bar.bars.tasks[0].fields["about"].endswith("4:30 left")
+
+
 def test_time_is_shared_by_both_searches():
     found = pipe(budget="1s")
     assert found.first.record.request.budget_seconds == found.then.record.request.budget_seconds

@@ -74,6 +74,11 @@ def test_networks_are_scheduled_with_page_json_and_a_bound(here, tmp_path):
     assert [each["name"] for each in drawn if each["showlegend"]] == ["below: HB (nvdla)", "below: LB (eyeriss-rows)"]
     assert {each["fillcolor"] for each in drawn} == {"@muted"}  # colours mean networks
     assert len({each["fillpattern"]["shape"] for each in drawn}) == 2
+    in_time = replace(record, groups=tuple(replace(group, jobs=tuple(
+        replace(job, deadline_cycles=job.end_cycles) for job in group.jobs)) for group in record.groups))
+    tables = {table.name: table.rows for table in schedule_sheet(in_time).tables}
+    assert {row[-1] for row in tables["jobs"]} == {"in time"}
+    assert all(0 < float(row[6].removesuffix(" %")) <= 100 for row in tables["cores"])
     # What is told is what the simulator says of the plan that was written.
     problem, plan = record.problem(0), record.genomes(0)
     assert simulate(problem, plan).makespan_cycles[0] == pytest.approx(record.makespan_cycles)

@@ -90,6 +90,8 @@ def test_the_calibration_error_is_the_mean_distance_over_bins():
     confidence = np.array([0.9, 0.9, 0.5, 0.5], dtype=np.float32)
     assert calibration_error(confidence, np.array([True, True, True, False])) == pytest.approx(0.05, abs=1e-6)
     assert calibration_error(confidence, np.array([False, False, True, False])) == pytest.approx(0.45, abs=1e-6)
+    whole = np.array([1.0, 0.9999], dtype=np.float32)  # certainty is in the bin of what is nearly certain
+    assert calibration_error(whole, np.array([False, True])) == pytest.approx(0.49995, abs=1e-6)
 
 
 def test_reliability_is_the_share_of_right_answers_by_confidence_and_never_falls():

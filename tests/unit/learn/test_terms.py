@@ -49,6 +49,7 @@ def test_what_is_no_such_sum_is_not_trusted():
     told = found.classifier.probabilities(fresh)
     right = told.argmax(axis=1) == amounts.argmin(axis=1)
     assert right.mean() < 0.65 and found.classifier.confidence(told).mean() < 0.75
+    assert 0 < found.calibration_error < 0.2
 
 
 def test_a_stopped_training_goes_on_to_the_same_network_and_a_file_holds_it(tmp_path):

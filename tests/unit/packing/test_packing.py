@@ -27,6 +27,11 @@ def test_challenge_instances_are_placed_at_their_live_peaks(name, peak):
     assert found.nodes < 30_000
 
 
+def test_that_a_quick_method_finds_nothing_proves_nothing():
+    found = pack(read_buffers(INSTANCES / "C.1048576.csv"), 1_039_360, "greedy-by-size")
+    assert found.offsets is None and not found.proven and found.bound == 1_039_360
+
+
 def test_of_two_in_one_place_the_smaller_is_spared():
     found = pack(some((0, 2, 8), (1, 3, 4), (1, 2, 5), inplace=((), ("a",), ())))
     assert (found.height, found.bound, found.proven) == (13, 13, True)
@@ -190,6 +195,7 @@ WRONG = {
     "gap-window": ("id,lower,upper,size,gaps\na,0,9,1,2-3@0:1\n", "b.csv:2 gaps"),
     "place-of-none": ("id,lower,upper,size,inplace\na,0,3,1,\nb,2,4,1,c\n", "b.csv:3 inplace"),
     "place-of-what-lives-on": ("id,lower,upper,size,inplace\na,0,9,1,\nb,2,4,1,a\n", "b.csv:3 inplace"),
+    "place-of-what-begins-with-it": ("id,lower,upper,size,inplace\na,0,3,1,\nb,0,4,1,a\n", "b.csv:3 inplace"),
     "place-of-what-is-gone": ("id,lower,upper,size,inplace\na,0,2,1,\nb,2,4,1,a\n", "b.csv:3 inplace"),
     "gap-text": ("id,lower,upper,size,gaps\na,0,9,1,2\n", "b.csv:2 gaps"),
 }

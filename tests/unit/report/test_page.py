@@ -250,6 +250,8 @@ def test_bounds_are_drawn_across_their_bars(run):
     lines = {trace["name"]: trace for trace in figures.latency_figure(run)["data"] if trace["type"] == "scatter"}
     assert lines["bound"]["y"][:3] == [run.layers[0].bounds.latency_cycles] * 2 + [None]
     assert lines["bound"]["y"][6] == 3 * run.layers[2].bounds.latency_cycles
+    energies = {trace["name"]: trace for trace in figures.energy_figure(run)["data"] if trace["type"] == "scatter"}
+    assert energies["bound"]["y"][6] == pytest.approx(3 * run.layers[2].bounds.energy_pj * 1e-12)
     unbound = replace(run, layers=(replace(run.layers[0], bounds=None),))
     assert figures.latency_figure(unbound)["data"][-1]["y"] == []
 

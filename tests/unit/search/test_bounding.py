@@ -50,6 +50,7 @@ def test_a_score_below_its_bound_shows_as_a_negative_gap():
     assert relative_gap(1.0, 2.0) == -0.5
     assert relative_gap(1.0, 1.0 + 1e-12) == 0.0
     assert relative_gap(3.0, 2.0) == 0.5
+    assert relative_gap(3.0, 0.0) is None
 
 
 def test_a_complete_search_has_no_gap():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.cost import DenseModel, HardwareBatch, KeptBounds, kept_least, layer_bounds
+from tilewright.cost import DenseModel, HardwareBatch, KeptBounds, kept_bounds, kept_least, layer_bounds
 from tilewright.cost.bounds.rows import MachineRows
 from tilewright.cost.bounds.traffic import TensorTraffic, port_sums, ports_of
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
@@ -418,3 +418,21 @@ def test_where_few_sets_are_listed_the_bound_holds_for_the_others_too(monkeypatc
     few = [KeptBounds(kept).least(score) for kept in cases]
     assert all(0 < one <= other * (1 + 1e-12) for one, other in zip(few, least, strict=True))
     assert any(one < other for one, other in zip(few, least, strict=True))
+
+
+def test_the_bounds_of_a_union_are_those_of_its_best_member_in_edp_and_what_comes_again_is_told():
+    union = kept_bounds(LAYER, preset("accel-a"))
+    edp = KeptBounds(KeptSets(MapSpace(LAYER, preset("accel-a")))).least(lambda cycles, energy: cycles * energy)
+    assert union.edp == edp > 1.1 * union.energy_pj * union.latency_cycles
+    assert union.energy_pj == pytest.approx(union.refetch_pj + sum(union.energy_by_component_pj.values()))
+    assert union.refetch_pj > 0
+
+
+def test_leakage_counts_in_what_sums_over_tensors_bound():
+    machine = preset("edge-s2")
+    leaky = replace(machine, compute=replace(machine.compute, leakage_mw=3.0))
+    still, more = (KeptBounds(KeptSets(MapSpace(LAYER, one)))._rows.sums for one in (machine, leaky))
+    by_number = [sums.numbers.argsort() for sums in (still, more)]
+    leaked = leaky.leakage_mw / leaky.frequency_mhz * 1000 * more.cycles[by_number[1], 0]
+    added = more.energy_pj[by_number[1], 0] - still.energy_pj[by_number[0], 0]
+    assert added.tolist() == pytest.approx(leaked.tolist())

@@ -23,6 +23,8 @@ def box_bounds(operator: Operator, low: HardwareBatch, high: HardwareBatch, acce
                bypass: Bypass = False, perfect: bool = False) -> BoundBatch:
     """Return what no mapping can beat on any machine between each row of ``low`` and of ``high`` (see `best_of_box`).
 
+    Memories keep all that they can; with ``bypass`` as of `layer_bounds`.
+
     Raises an `InputError`, as of `best_of_box` and `hardware_bounds`.
     """
     return hardware_bounds(operator, best_of_box(low, high, accelerator), accelerator, bypass=bypass, perfect=perfect)

@@ -67,6 +67,7 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
                     bypass: Bypass = False, perfect: bool = False, energy: bool = True) -> BoundBatch:
     """Return what no mapping on each row of ``hardware`` can beat; ``accelerator`` has what the rows do not name.
 
+    Memories keep all that they can; with ``bypass`` as of `layer_bounds`.
     Equal rows are bounded once, and each as `layer_bounds` would by itself, or higher where tensors may pass memories:
     what must come again counts there too. Without ``energy`` that is bounded by 0, which is sooner done.
     """
