@@ -45,7 +45,7 @@ def test_arguments_of_wrong_types_are_one_clear_error(name, wrong):
 
 
 def test_the_first_argument_of_a_wrong_type_is_named_and_functions_stay_what_they_are():
-    with pytest.raises(tw.InputError, match=r"^mapping: must be str, Path or Mapping, not None"):
+    with pytest.raises(tw.InputError, match=r"^mapping: must be str, Path, Mapping or MappingRecord, not None"):
         tw.evaluate(None)
     with pytest.raises(tw.InputError, match=r"^channels: must be int, not dict"):
         tw.depthwise("a", {}, kernel=3, in_size=8)
@@ -66,6 +66,7 @@ def test_five_lines_do_the_main_job(tmp_path):
     layer = run.layers["mlp.1"]
     assert str(layer.mapping).startswith("mlp.1 on eyeriss")
     assert layer.cost.edp >= layer.bounds.edp > 0
+    assert tw.evaluate(layer.mapping, "ncf", "eyeriss", "mlp.1").cost.edp == layer.cost.edp
     assert run.write_report(tmp_path / "out" / "ncf.html").stat().st_size > 500_000
     totals = run.record.totals
     assert run.latency_cycles == totals.vector_cycles + sum(

@@ -30,7 +30,7 @@ from tilewright.mapping import (
     violations,
 )
 from tilewright.mapping import Mapping as Nest
-from tilewright.store import LayerRecord, layer_record
+from tilewright.store import LayerRecord, MappingRecord, layer_record, mapping_from
 from tilewright.workload import Density, Operator, graph_with_densities, unique_operators
 
 COSTLESS = ("levels", "dimension", "step", "coverage", "axis", "keeps", "outermost")
@@ -71,16 +71,16 @@ class Evaluation:
         return wrong + shown(lambda console: print_layer(self.record, console, self.accelerator.frequency_mhz))
 
 
-def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine, layer: str | None = None, *,  # noqa: PLR0913
-             bind: Mapping[str, int | str] | None = None, density: Mapping[str, Density] | None = None,
-             precision: str = "auto") -> Evaluation:
+def evaluate(mapping: str | Path | Nest | MappingRecord, network: Network | None, arch: Machine,  # noqa: PLR0913
+             layer: str | None = None, *, bind: Mapping[str, int | str] | None = None,
+             density: Mapping[str, Density] | None = None, precision: str = "auto") -> Evaluation:
     """Check one mapping and cost it, exactly, without search and without waiting for the compiler.
 
     Parameters
     ----------
     mapping
-        A YAML file, its text, or a mapping. One of another tool (ZigZag, AccelForge, Timeloop, MAESTRO) is read with
-        the machine and the network in files of that tool.
+        A YAML file, its text, a mapping, or that of a layer of a run. One of another tool (ZigZag, AccelForge,
+        Timeloop, MAESTRO) is read with the machine and the network in files of that tool.
     network, layer
         The operator, or a network and the name of its layer (see `load_network`). None where files of another tool that
         are given as ``mapping`` or ``arch`` hold it.
@@ -104,6 +104,8 @@ def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine,
     >>> found.legal, found.cost.latency_cycles >= found.bounds.latency_cycles
     (True, True)
     """
+    if isinstance(mapping, MappingRecord):
+        mapping = mapping_from(mapping.levels)
     together = load_together(mapping, network, arch, layer)
     if together is not None:
         operator, accelerator, mapping = together
