@@ -1,6 +1,7 @@
 """Designs: machines within a budget, their mappings, and what no machine within it can beat."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from tilewright.codesign.problem import LayerFront, composed
 from tilewright.codesign.screening import HardwareBoxes, bounds_at, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
-from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator, preset, with_numbers
+from tilewright.hardware import (
+    Accelerator,
+    DesignSpace,
+    NumberRange,
+    find_design_space,
+    load_accelerator,
+    preset,
+    with_numbers,
+)
 from tilewright.jobs import Runner
 from tilewright.mapping import Layout, MapSpace
 from tilewright.workload import UniqueOperator, convolution, matmul
@@ -85,6 +94,28 @@ def test_random_designs_with_random_kept_sets_never_score_below_their_bounds(obj
             assert (scores >= bound * (1 - 1e-9)).all() and bound * (1 + 1e-9) >= least
             near.append(scores.min() / bound)
     assert len(places) > 3 and min(near) < 1.2
+
+
+def test_what_a_machine_holds_depends_on_layer_kept_set_and_every_room() -> None:
+    """It is remembered: what is asked for in any order is as worked out anew."""
+    base, plain = find_design_space("edge-s2").accelerator, matmul("plain", 12, 8, 10)
+
+    def roomy(shared: float, weights: float, own: float) -> Accelerator:
+        rooms: dict[str, dict[str, Any]] = {"SG": {"capacity_bytes": shared}, "SL": {
+            "capacity_bytes": own, "partitions_bytes": (("weights", weights),)}}
+        return replace(base, levels=tuple(replace(level, **rooms.get(level.name, {})) for level in base.levels))
+
+    wide = replace(plain, name="wide", tensors=tuple(replace(tensor, word_bits=32) for tensor in plain.tensors))
+    asked = DesignProblem.of([([UniqueOperator(one, 1, (one.name,)) for one in (plain, wide)], 1.0)],
+                             DesignSpace.as_it_is(roomy(64.0, 64.0, 64.0)), read_limits("area=1mm2"))
+    rng, found = np.random.default_rng(4), dict[tuple[int, int], set[int]]()
+    for turn in range(800):  # so many that other layers and sets come with the same rooms, and other rooms with these
+        layer, number = turn % 2, int(rng.choice([0, 5, 18]))
+        machine = roomy(*map(float, rng.choice([2, 4, 8, 16], 3)))
+        held = asked.holding(layer, machine, number)
+        assert held == asked._holding(layer, machine, number)
+        found.setdefault((layer, number), set()).add(held)
+    assert max(map(len, found.values())) > 3
 
 
 def test_boxes_hold_every_machine_within_the_limits() -> None:
