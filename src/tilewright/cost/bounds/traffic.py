@@ -1,6 +1,6 @@
 """The least of any weighted sum of accesses: what memories move as sums of what crosses boundaries, stage by stage."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.compute import ComputeStage
 from tilewright.cost.bounds.groups import Floats, tiles_of
+from tilewright.cost.bounds.passing import keepers
 from tilewright.cost.bounds.refetch import Stages
 from tilewright.cost.bounds.rows import ACCESSES, MachineRows, Whole
 from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
 from tilewright.workload import Operator, Tensor
 
-_MOST_CHOICES = 32
+_MOST_CHOICES, MOST_MEMORIES = 32, 5
 COMPUTE = ""
 
 Sum = tuple[str, tuple[str, ...]]
@@ -40,6 +41,8 @@ class TensorTraffic:
     """Those that keep the tensor in any of the chains; the outermost does in all."""
     kept: NDArray[np.bool_]
     """Whether (k, m) they do."""
+    among: "tuple[TensorTraffic, int] | None" = None
+    """More chains, of which this is one, and its place: sums of all take hardly longer than those of one."""
 
     @cached_property
     def chain(self) -> tuple[str, ...]:
@@ -58,15 +61,11 @@ class TensorTraffic:
         return {}
 
     def take(self, place: int) -> "TensorTraffic":
-        """Return one of the chains, with the sums that are known."""
+        """Return one of the chains."""
         here = self.kept[place]
-        found = TensorTraffic(self.tensor, self.operator, self.rows,
-                              tuple(name for name, kept in zip(self.memories, here, strict=True) if kept),
-                              np.ones((1, int(here.sum())), dtype=np.bool_))
-        columns = np.concatenate(([True], here, here))
-        for wanted, (weights, right) in tuple(self._known.items()):  # other threads may add some
-            found._known[wanted] = weights[place, :, columns].swapaxes(0, 1)[None], right[place][None]
-        return found
+        return TensorTraffic(self.tensor, self.operator, self.rows,
+                             tuple(name for name, kept in zip(self.memories, here, strict=True) if kept),
+                             np.ones((1, int(here.sum())), dtype=np.bool_), (self, place))
 
     def settled(self, wanted: tuple[Sum, ...]) -> tuple[Floats, NDArray[np.bool_]]:
         """Return sums (k, o, 1 + 2 m, r) that are no larger, and where (k, o, r) they have no negative weights.
@@ -74,6 +73,11 @@ class TensorTraffic:
         Where no fan-out lies between, as much comes in as was asked for. What a memory evicts of outputs has been
         updated there before, so that it is at most what crosses the next boundary.
         """
+        if wanted not in self._known and self.among is not None:
+            flow, place = self.among
+            (weights, right), here = flow.settled(wanted), flow.kept[place]
+            columns = np.concatenate(([True], here, here))
+            self._known[wanted] = weights[place, :, columns].swapaxes(0, 1)[None], right[place][None]
         if wanted not in self._known:
             more = next((sums for sums in tuple(self._known) if sums[:len(wanted)] == wanted), None)
             if more is not None:
@@ -272,6 +276,16 @@ def known_flows(operator: Operator, rows: MachineRows) -> dict[tuple[str, tuple[
     return rows.once((operator, "traffic"), dict)
 
 
+def _flows(tensor: Tensor, operator: Operator, rows: MachineRows, chain: tuple[str, ...]) -> Iterator[TensorTraffic]:
+    """Yield what moves of a tensor in every chain that it may have beside one, if they are few and of the same home."""
+    memories = keepers(tensor, rows.machine, {})
+    if chain[0] != memories[0] or len(memories) > MOST_MEMORIES:
+        yield TensorTraffic(tensor, operator, rows, chain, np.ones((1, len(chain)), dtype=np.bool_))
+    else:
+        kept = np.array([*product((True,), *[(True, False)] * (len(memories) - 1))])
+        yield from map(TensorTraffic(tensor, operator, rows, memories, kept).take, range(len(kept)))
+
+
 def least_alone(flow: TensorTraffic, ports: Sequence[Port], homes: dict[str, str],
                 perfect: bool) -> tuple[Floats, Floats]:
     """Return the least energy (k, r) and the least cycles (k, p, r) of ports for one tensor, as `Traffic.ports_least`.
@@ -298,9 +312,9 @@ class Traffic:
         rows = machines if isinstance(machines, MachineRows) else MachineRows.one(machines, None)
         known = known_flows(operator, rows)
         for tensor in operator.tensors:
-            key = tensor.name, chains[tensor.name]
-            if key not in known:
-                known[key] = TensorTraffic(tensor, operator, rows, key[1], np.ones((1, len(key[1])), dtype=np.bool_))
+            if (tensor.name, chains[tensor.name]) not in known:
+                for flow in _flows(tensor, operator, rows, chains[tensor.name]):
+                    known.setdefault((tensor.name, flow.chain), flow)
         return cls(Stages(operator, rows, chains, perfect),
                    tuple(known[tensor.name, chains[tensor.name]] for tensor in operator.tensors))
 

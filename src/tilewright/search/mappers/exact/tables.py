@@ -324,7 +324,7 @@ class Tables:
         """What constraints hold to 1 at most, of those that more cycles or energy break."""
         return self._factors(self._scorer.limits)
 
-    @property
+    @cached_property
     def _scorer(self) -> Scorer:
         return Scorer(self.objective, self.space.operator, self.accelerator)
 
