@@ -44,6 +44,21 @@ def test_arguments_of_wrong_types_are_one_clear_error(name, wrong):
             function(*(wrong for _ in needed))
 
 
+@pytest.mark.parametrize(("call", "told"), [
+    (lambda: tw.map("ncf", "edge-s1", mapper=3), "mapper: must be a name; Got 3"),
+    (lambda: tw.map("ncf", "edge-s1", layers=[]), "layers: must be str, not list"),
+    (lambda: tw.bounds("ncf", "edge-s1", bind="batch"), "bind: must be Mapping, not str"),
+    (lambda: tw.compare(SMALL, "edge-s1", seed=-1), "seed: must be at least 0; Got -1"),
+    (lambda: tw.allocate("ncf", pads=[]), "pads: must be one or more"),
+    (lambda: tw.allocate("ncf", pads="2x64KB", word=3.5), "word: must be int, not float"),
+    (lambda: tw.recommend(SMALL, objective=3.5), "must be a known"),
+    (lambda: tw.load_constraints(3.5, None, None), "must be a readable text file")])
+def test_options_of_wrong_types_are_one_clear_error_too(call, told):
+    with pytest.raises(tw.InputError) as error:
+        call()
+    assert told in str(error.value)
+
+
 def test_the_first_argument_of_a_wrong_type_is_named_and_functions_stay_what_they_are():
     with pytest.raises(tw.InputError, match=r"^mapping: must be str, Path, Mapping or MappingRecord, not None"):
         tw.evaluate(None)

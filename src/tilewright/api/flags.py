@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
 from keyword import iskeyword
+from numbers import Real
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from tilewright.api.text import bar_below
+from tilewright.base import InputError
 
 P = ParamSpec("P")
 Asked = TypeVar("Asked")
@@ -98,6 +100,7 @@ def takes(options: Callable[P, Asked], raises: str = "") -> Callable[[Callable[[
         @wraps(function)
         def call(*args: P.args, **keywords: P.kwargs) -> Found:
             asked = options(*args, **keywords)
+            _check_least(asked)
             if "told" not in vars(asked):
                 return function(asked)
             with bar_below(vars(asked)["told"]) as observer:
@@ -111,6 +114,14 @@ def takes(options: Callable[P, Asked], raises: str = "") -> Callable[[Callable[[
         return call
 
     return decorate
+
+
+def _check_least(asked: Any) -> None:
+    """Raise an `InputError` where a number is below the least that its flag takes."""
+    for name, found in flags(type(asked)).items():
+        given, least = getattr(asked, name), found[-1].least
+        if least is not None and isinstance(given, Real) and given < least:
+            raise InputError(name, f"must be at least {least}", given)
 
 
 def command_line(verb: str, options: type, values: Mapping[str, Any]) -> str:

@@ -351,6 +351,8 @@ def _orders(asked: ResidencyOptions, task: PlanTask) -> tuple[list[ResidencyProb
 
 def _pads(asked: ResidencyOptions, machine: Accelerator) -> tuple[Pad, ...]:
     """Return the scratchpads with their ways: those of the accelerator's main memory, and of its largest other one."""
+    if not asked.pads:
+        raise InputError("pads", "must be one or more", asked.pads)
     if not isinstance(asked.pads, str):
         return tuple(asked.pads)
     outer = machine.memories[0]

@@ -28,7 +28,7 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
         raise
     except FileNotFoundError:
         raise InputError(str(path), "must be an existing file") from None
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
+    except (OSError, TypeError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
         raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
 
 

@@ -1,15 +1,21 @@
 """What people call from Python: an argument of a type that a function does not take is one clear error."""
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
-from types import UnionType
+from os import PathLike
+from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from tilewright.base.errors import InputError
 
 _NUMBERS = {int: Integral, float: Real}
 """What NumPy's numbers are, too."""
+_WRITTEN: dict[str, type] = {kind.__name__: kind for kind in (
+    str, int, float, bool, dict, tuple, Path, PathLike, Mapping, Sequence, Iterable)} | {"None": NoneType}
+"""What annotations that are text may name."""
 
 
 def offered_as(package: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,7 +25,9 @@ def offered_as(package: str, name: str, function: Callable[..., Any]) -> Callabl
     def call(*given: Any, **named: Any) -> Any:
         try:
             return function(*given, **named)
-        except (AttributeError, KeyError, TypeError) as error:
+        except InputError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             wrong = _wrong(function, given, named)
             if wrong is None:
                 raise
@@ -42,16 +50,27 @@ def _wrong(function: Callable[..., Any], given: Sequence[Any], named: Mapping[st
         hint = signature.parameters[name].annotation
         kinds = () if hint is signature.empty else _kinds(hint)
         if kinds and not isinstance(value, tuple(_NUMBERS.get(kind, kind) for kind in kinds)):
-            *others, last = [kind.__name__ for kind in kinds if kind is not type(None)]
+            *others, last = [kind.__name__ for kind in kinds if kind is not NoneType]
             told = "None" if value is None else type(value).__name__
             return InputError(name, f"must be {', '.join(others)}{' or ' * bool(others)}{last}, not {told}")
     return None
 
 
-def _kinds(annotation: Any) -> tuple[type, ...]:
+def _kinds(hint: Any) -> tuple[type, ...]:
     """Return the types that an annotation allows; none where it says more than types do."""
-    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    kinds = [get_origin(member) or member for member in members]
-    if not all(isinstance(kind, type) and not getattr(kind, "_is_protocol", False) for kind in kinds):
-        return ()
-    return tuple(kinds)
+    if isinstance(hint, str):
+        kinds: list[Any] = _written(ast.parse(hint, mode="eval").body)
+    else:
+        members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kinds = [get_origin(member) or member for member in members]
+    plain = all(isinstance(kind, type) and not getattr(kind, "_is_protocol", False) for kind in kinds)
+    return tuple(kinds) if plain else ()
+
+
+def _written(hint: ast.expr) -> list[type | None]:
+    """Return what an annotation that is text names; None for what is not among `_WRITTEN`."""
+    if isinstance(hint, ast.BinOp):
+        return [*_written(hint.left), *_written(hint.right)]
+    if isinstance(hint, ast.Subscript):
+        return _written(hint.value)
+    return [_WRITTEN.get(ast.unparse(hint).rpartition(".")[2])]

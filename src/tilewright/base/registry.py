@@ -43,6 +43,8 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the member called ``name``; an unknown name is an `InputError` that suggests a near one."""
+        if not isinstance(name, str):
+            raise InputError(self.family, "must be a name", name)
         try:
             return self._members[self._also.get(name, name)]
         except KeyError:
@@ -68,7 +70,7 @@ def unknown_name(family: str, name: str, known: list[str], field: str = "") -> I
 
     ``field`` is where it was given; what it is a name of, unless told.
     """
-    near = get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.5)
+    near = get_close_matches(str(name).lower(), [k.lower() for k in known], n=3, cutoff=0.5)
     near = [k for k in known if k.lower() in near]
     mend = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(known)}"
     return InputError(field or family, f"must be a known {family}", name, mend)
