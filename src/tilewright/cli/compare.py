@@ -68,7 +68,8 @@ def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[
         Returns those that go into the folder besides the ones of the page.
     """
     report, stop = tilewright.report, threading.Event()
-    ready(files[0], files[1], files[2] and files[2] / f"{name}.json")
+    kept = None if "out" in asked or files[2] is None else files[2] / f"{name}.json"  # else the search looks at it
+    ready(files[0], files[1], kept)
     found = conducted(search, asked, stop=stop) if "out" in asked else search(**asked)
     if told := says(found):
         sheet = getattr(report, f"{shown}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
