@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from llvmlite import binding as ll
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.event import Event, Listener, register
 from numba.core.runtime.nrt import rtsys
@@ -42,13 +43,14 @@ register("numba:compile", _Listener())
 
 
 class CheckedCache(FunctionCache):
-    """What Numba keeps of one function; ``before`` is called before that is compiled."""
+    """What Numba keeps of one function; ``before`` and ``alone`` are as of `kept`."""
 
-    def __init__(self, function: Any, before: Callable[[], None] | None = None) -> None:
+    def __init__(self, function: Any, before: Callable[[], None] | None = None, alone: bool = False) -> None:
         super().__init__(function)
         self._before = before
         self._cache_file = _Files(self._cache_path, f"{self._impl.filename_base}.sum",
                                   self._impl.locator.get_source_stamp())
+        self._cache_file.alone = alone
         self._turn: IO[bytes] | None = None
         """Held while this process compiles; Numba lets one of its threads compile at a time."""
 
@@ -106,8 +108,17 @@ class CheckedCache(FunctionCache):
 class _Files(IndexDataCacheFile):
     """The index of a function's compiled forms, and a file for each; all end in the checksum of what is before it."""
 
+    alone: bool
+
     def save(self, key: Any, data: Any) -> None:
-        """Keep a compiled form, and in its file what it is a form of: another process may write the same file."""
+        """Keep a compiled form, and in its file what it is a form of: another process may write the same file.
+
+        Beside native code Numba keeps what it would link into other functions, and reads that first; of one that stands
+        alone the names are enough, by which Numba knows what native code defines.
+        """
+        if self.alone:
+            (name, kind, (code, linked)), *others = data
+            data = (name, kind, (code, _names_in(linked))), *others
         super().save(key, (key, data))
 
     def load(self, key: Any) -> Any:
@@ -144,3 +155,11 @@ class _Files(IndexDataCacheFile):
         warnings.warn(f"The compiled engine kept in {self._cache_path} is damaged: it is thrown away and compiled anew",
                       RuntimeWarning, stacklevel=2)
         return False
+
+
+def _names_in(linked: bytes) -> bytes:
+    """Return a module that defines functions of the names that another does, and nothing else."""
+    names = [one.name for one in ll.parse_bitcode(linked).functions if not one.is_declaration]
+    found: bytes = ll.parse_assembly("\n".join(
+        f'define void @"{name}"() {{ unreachable }}' for name in names)).as_bitcode()
+    return found

@@ -110,6 +110,53 @@ def test_a_form_that_another_process_put_in_place_of_ours_is_not_taken_for_it(pl
     assert [loads(str(place)) for _ in range(2)] == [(1, []), (2, [])]
 
 
+def test_of_what_python_alone_calls_nothing_is_kept_to_link(place):
+    (place.parent / "sources.py").write_text("""
+from numba import njit
+from tilewright.base import kept
+
+def any(number):
+    if number < 0:
+        raise ValueError("below 0")
+    return number * 3
+
+def own(number):
+    if number < 0:
+        raise ValueError("below 0")
+    return number * 3
+
+found = []
+for function in (kept(njit(any)), kept(njit(own), alone=True)):
+    try:
+        found.append(function(14))
+        function(-1)
+    except ValueError as error:
+        found += [str(error), sum(function.stats.cache_hits.values())]
+print(found)
+""")
+    assert [_run(place) for _ in range(2)] == [[str([42, "below 0", hits] * 2)] for hits in (0, 1)]
+    sizes = [next(place.rglob(f"sources.{name}-*.nbc")).stat().st_size for name in ("any", "own")]
+    assert sizes[1] < 0.8 * sizes[0]
+
+
+def test_no_compiled_function_calls_what_is_kept_for_python_alone():
+    """It would be linked, and there is nothing to link."""
+    from numba.core.dispatcher import Dispatcher
+
+    root, seen = Path(tilewright.__file__).parent, 0
+    for path in root.rglob("*.py"):
+        if not re.search(r"^from numba import|^@(compiled|entry)$", path.read_text(), re.MULTILINE):
+            continue
+        module = importlib.import_module(".".join(("tilewright", *path.relative_to(root).with_suffix("").parts)))
+        for function in [each for each in vars(module).values() if isinstance(each, Dispatcher)]:
+            seen += 1
+            for name in function.py_func.__code__.co_names:
+                other = function.py_func.__globals__.get(name)
+                assert not (isinstance(other, Dispatcher) and isinstance(other._cache, caching.CheckedCache)
+                            and other._cache._cache_file.alone), (function, name)
+    assert seen > 300
+
+
 def test_what_took_a_record_that_has_another_name_since_is_compiled_anew(place, here):
     records = place.parent / "records.py"
     records.write_text("from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    one: int\n")

@@ -262,7 +262,7 @@ def _store(out, v, outputs, first, count):
             target[np.uint64(first) + i] = v[row, i]
 
 
-@partial(kept, before=_write_interpreter)
+@partial(kept, before=_write_interpreter, alone=True)
 @njit(**_OPTIONS)
 @stamped([Path(operations.__file__), Path(program.__file__)])
 def run(steps, ranks, begin, end, programs, parameters, scratch, out):

@@ -59,8 +59,8 @@ def inlined(function: F) -> F:
 
 
 def entry(function: F) -> F:
-    """Compile ``function`` for Python to call, with all that it calls, and keep it on disk."""
-    return cast(F, kept(njit(**OPTIONS)(_named(function))))
+    """Compile ``function`` for Python alone to call, with all that it calls, and keep it on disk."""
+    return cast(F, kept(njit(**OPTIONS)(_named(function)), alone=True))
 
 
 @compiled
