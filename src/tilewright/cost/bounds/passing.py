@@ -134,20 +134,17 @@ class Passing:
 
     def passage(self, tensor: Tensor, chain: Chain) -> Passage:
         """Return what must move of a tensor along a chain; made once."""
-        return self._once.once((tensor.name, chain), lambda: self._passage(tensor, chain))
+        return self._once.once((tensor.name, chain), lambda: Passage(
+            self, tensor, {name: self._moved(tensor, chain, name) for name in chain}))
 
-    def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
-        words, moved = tensor.words(self.operator.sizes), {}
-        for index, name in enumerate(chain):
-            bits = self.rows.bits(tensor, name)
-            crossing = self.asked(tensor, name) if index == len(chain) - 1 else words
-            if not tensor.is_output:
-                moved[name] = LeastMoved(crossing, words if index else 0, 0, 0, bits)
-            elif index:
-                moved[name] = LeastMoved(crossing, 0, crossing, words, bits)
-            else:
-                moved[name] = LeastMoved(crossing - words, 0, crossing, 0, bits)
-        return Passage(self, tensor, moved)
+    def _moved(self, tensor: Tensor, chain: Chain, name: str) -> LeastMoved:
+        words, bits = tensor.words(self.operator.sizes), self.rows.bits(tensor, name)
+        crossing = self.asked(tensor, name) if name == chain[-1] else words
+        if not tensor.is_output:
+            return LeastMoved(crossing, words if name != chain[0] else 0, 0, 0, bits)
+        if name != chain[0]:
+            return LeastMoved(crossing, 0, crossing, words, bits)
+        return LeastMoved(crossing - words, 0, crossing, 0, bits)
 
     def prices(self, tensor: Tensor, name: str) -> dict[str, Floats]:
         """Return the energy of each kind of access at a memory, (r)."""
@@ -190,7 +187,7 @@ class Passing:
                 for name, chains in self.chains.items()
                 if memory.name in chains[-1] and (len(chains) == 1 or memory.name == chains[-1][0])]
         return self._once.once((make.__name__, memory.name, *sure), lambda: make(memory, [
-            self.passage(self.operator.tensor(name), chain).moved[memory.name] for name, chain in sure]))
+            self._moved(self.operator.tensor(name), chain, memory.name) for name, chain in sure]))
 
     def port_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles that the ports of the average instance take."""
