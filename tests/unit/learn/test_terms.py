@@ -1,7 +1,9 @@
 """Amounts that are sums of products of terms are learnt to the last unit; others as well as can be, and not trusted."""
 
 import threading
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import torch
 
 from tilewright.base import InputError
 from tilewright.learn import TrainingOptions, TrainingWatch, load_classifier, train_terms
+from tilewright.learn.epochs import Epoch, run_epochs
 from tilewright.learn.terms import TermNetwork
 
 OPTIONS = TrainingOptions(hidden=(1,), epochs=8, held_out=0.5, seed=1)
@@ -79,3 +82,11 @@ def test_what_amounts_to_nothing_is_told_last():
     core[1] = 0.125
     network = TermNetwork(figures, torch.ones((2, 3, 2, 1), dtype=torch.float64), core)
     assert network.probabilities(np.zeros((1, 3), dtype=np.int64)).tolist() == [[0.0, 1.0]]
+
+
+def test_the_seconds_of_a_training_that_goes_on_count_from_its_first_leg():
+    began = []
+    run = SimpleNamespace(curve=[Epoch(1, 1.0, 1.0, 100.0)], ended=False, epoch=lambda at: (
+        began.append(at), run.curve.append(Epoch(2, 1.0, 1.0, 101.0))))
+    run_epochs(run, 2, TrainingWatch())
+    assert len(began) == 1 and time.perf_counter() - began[0] >= 100.0

@@ -212,6 +212,11 @@ def test_a_shelf_does_not_wait_for_a_locked_store_twice(tmp_path):
     holder.close()
 
 
+def test_a_library_is_missing_until_something_is_written(tmp_path):
+    with Library(tmp_path / "runs.sqlite") as library:
+        assert library.missing and library.add([made()]) == 1 and not library.missing
+
+
 def test_without_a_library_of_another_database_one_is_told(tmp_path):
     with pytest.raises(InputError, match="Install the database's driver"):
         Library("nosuch://somewhere").entries()
