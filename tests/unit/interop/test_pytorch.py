@@ -156,7 +156,7 @@ def test_nodes_are_named_by_the_path_of_their_module():
     assert graph.node("layer1.0").kind == "add"
 
 
-def test_a_module_that_is_called_twice_is_two_nodes():
+def test_a_module_that_is_called_twice_is_two_nodes_and_told():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -168,6 +168,7 @@ def test_a_module_that_is_called_twice_is_two_nodes():
     graph = load_torch(Twice(), given((2, 4)))
     assert [node.name for node in graph.nodes] == ["fc", "fc_2"]
     assert graph.weight_words == 16
+    assert graph.notes == ("names that repeat have numbers: fc_2",)
 
 
 def test_what_is_changed_in_place_is_read_from_who_changed_it():
@@ -624,17 +625,3 @@ def test_a_network_is_the_same_from_its_onnx_file(tmp_path):
     theirs, ours = load_onnx(tmp_path / "both.onnx"), load_torch(Both(), given((2, 3, 16, 16)))
     assert ours.weight_words == theirs.weight_words
     assert [one for one in told(ours) if one[1] != (0, 0, 0)] == [one for one in told(theirs) if one[1] != (0, 0, 0)]
-
-
-def test_a_module_that_is_called_twice_is_told():
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc = nn.Linear(4, 4)
-
-        def forward(self, x):
-            return self.fc(self.fc(x))
-
-    graph = load_torch(Twice(), given((2, 4)))
-    assert [node.name for node in graph.mac_nodes] == ["fc", "fc_2"]
-    assert graph.notes == ("names that repeat have numbers: fc_2",)
