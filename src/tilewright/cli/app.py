@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import cache
 from types import FrameType
 from typing import Annotated, Any
@@ -103,7 +104,7 @@ def main() -> None:
         _check_digits(sys.argv[1:])
         with _terminated(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            _command()()
+            _command(next((word for word in sys.argv[1:] if not word.startswith("-")), ""))()
     except Exception as error:
         if debug:
             raise
@@ -117,9 +118,15 @@ def main() -> None:
 
 
 @cache
-def _command() -> Callable[..., Any]:
-    """Return what runs the verbs, made once where several commands run in one process."""
-    made: Callable[..., Any] = typer.main.get_command(app)
+def _command(verb: str) -> Callable[..., Any]:
+    """Return what runs a verb, or any where none is called so, made once where several commands run in one process.
+
+    Not all verbs with all of their options, which takes longer than many a verb does.
+    """
+    one = copy(app)
+    one.registered_commands = [known for known in app.registered_commands if known.name == verb]
+    one.registered_groups = [known for known in app.registered_groups if known.name == verb]
+    made: Callable[..., Any] = typer.main.get_command(one if verb in VERBS else app)
     return made
 
 

@@ -1,6 +1,7 @@
 """Bad input: one message that says what to mend, exit code 2, never a traceback."""
 
 import errno
+from importlib import import_module
 
 import pytest
 
@@ -138,3 +139,9 @@ def test_unknown_words_end_with_code_two(tilewright, words):
     found = tilewright(*words)
     assert found.code == 2
     assert "Traceback" not in found.err
+
+
+def test_a_verb_is_made_without_the_others_and_all_are_where_none_is_called_so():
+    cli = import_module("tilewright.cli.app")
+    assert [[*cli._command(verb).commands] for verb in ("design", "study")] == [["design"], ["study"]]
+    assert {*cli._command("desing").commands} == {*cli._command("").commands} == {*cli.VERBS}
