@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Me
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.search import Objective
 from tilewright.search.dual import NEAR, DualBound, Unbound
+from tilewright.search.dual.joins import join
 from tilewright.search.dual.parts import EVERY, MERGED
+from tilewright.search.mappers.exact.orders import Orders
 from tilewright.search.objective import Scorer
 from tilewright.validation.random_nests import with_networks
 from tilewright.workload import ROLES, Operator, convolution, matmul
@@ -442,6 +445,22 @@ def test_mappings_of_a_part_go_on_where_they_were_kept(asks):
     assert (batch.ranks == same.ranks).all()
     assert raised(dual, least, 2000) == raised(other, least, 2000)
     assert (dual.turns, dual._maker.seen) == (other.turns, other._maker.seen)
+
+
+@pytest.mark.parametrize("room", [1, 3, 1 << 16])
+def test_chains_are_joined_wherever_their_lanes_fit_the_sides_of_arrays_together(room):
+    """Sides of an array, lanes of two slots together, and blocks of them; what there is no room for comes next."""
+    rng = np.random.default_rng(5)
+    sides = np.array([[0, -1, 0, 0, 6], [1, 2, 0, 0, 12], [2, 3, 2, 3, 3]])
+    lanes, runs = (rng.integers(1, 4, (n, 4)) for n in (20, 30))
+    starts, counts = rng.integers(0, 20, 20), rng.integers(0, 10, 20)
+    every = [(place, row) for place in range(20) for row in range(starts[place], starts[place] + counts[place])]
+    fits = Orders(SimpleNamespace(sides=sides)).fits(np.array([lanes[place] * runs[row] for place, row in every]))
+    begun, pairs, found = np.zeros(2, dtype=np.int64), np.empty((room, 2), dtype=np.int64), []
+    while begun[0] < len(lanes):
+        found += pairs[:join(sides, lanes, starts, counts, runs, begun, pairs)].tolist()
+    assert found == [[*pair] for pair, fit in zip(every, fits, strict=True) if fit]
+    assert 0 < len(found) < len(every)
 
 
 def test_what_is_told_of_sides_is_let_go_of_where_ranges_are_halved():

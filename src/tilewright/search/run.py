@@ -36,7 +36,7 @@ FIRST_RATE = 1000.0
 """Mappings a second that a mapper is taken to propose at first, where time is limited."""
 FEWEST = 8
 """Mappings asked for at least, however little time is left."""
-CHECKPOINTS = "9"
+CHECKPOINTS = "10"
 """Version of what checkpoints hold."""
 
 

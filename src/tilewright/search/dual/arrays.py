@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import exp
 
@@ -19,6 +19,20 @@ Axis = tuple[int, int, int, int]
 """Two dimensions (the second -1 where the axis does not slide), stride and dilation."""
 LaneWay = tuple[int, float, int, float]
 """Two limits of an array (-1: none), and the logarithms of the lanes that count there."""
+
+
+@lru_cache(maxsize=1 << 16)  # narrower ranges of extents have the same
+def parted_lanes(lanes: int, sides: tuple[tuple[int, float], ...], *, divide: bool) -> tuple[LaneWay, ...]:
+    """Return the ways to part some lanes between sides, given by the places and the sizes of their limits."""
+    if lanes == 1:
+        return ((-1, 0.0, -1, 0.0),)
+    if len(sides) == 1:
+        return ((sides[0][0], float(np.log(lanes)), -1, 0.0),)
+    (x, wide), (y, high) = sides
+    one = np.unique(-(-lanes // np.arange(1, lanes + 1)))
+    other = -(-lanes // one)
+    fits = (one <= wide) & (other <= high) & ((one * other == lanes) | (not divide))
+    return tuple((x, float(np.log(i)), y, float(np.log(j))) for i, j in zip(one[fits], other[fits], strict=True))
 
 
 @dataclass(frozen=True)
@@ -60,7 +74,7 @@ class ArrayWays:
     ranges: Sequence[Ranges]
     first: int
     """The place of steps among quantities; behind them come compute's reads, copies, and lanes by limit."""
-    lane_ways: list[list[LaneWay]] = field(default_factory=lambda: [[(-1, 0.0, -1, 0.0)]])
+    lane_ways: list[tuple[LaneWay, ...]] = field(default_factory=lambda: [((-1, 0.0, -1, 0.0),)])
     """By row, the ways to part some lanes between sides; first that of no dimension."""
     rows: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
@@ -175,20 +189,9 @@ class ArrayWays:
         key = (array.fanout, d, lanes)
         if key in self.rows:
             return self.rows[key]
-        ways: list[LaneWay] = []
-        own = [(self.first_side + at, limits[at]) for s, at in known[array.fanout] if s < 0 or s in slots]
-        if lanes == 1:
-            ways.append((-1, 0.0, -1, 0.0))
-        elif len(own) == 1:
-            ways.append((own[0][0], float(np.log(lanes)), -1, 0.0))
-        else:
-            (x, wide), (y, high) = own
-            for one in dict.fromkeys(-(-lanes // other) for other in range(lanes, 0, -1)):
-                other = -(-lanes // one)
-                if one <= wide and other <= high and (one * other == lanes or not self.divide):
-                    ways.append((x, float(np.log(one)), y, float(np.log(other))))
+        own = tuple((self.first_side + at, limits[at]) for s, at in known[array.fanout] if s < 0 or s in slots)
         self.rows[key] = len(self.lane_ways)
-        self.lane_ways.append(ways)
+        self.lane_ways.append(parted_lanes(lanes, own, divide=self.divide))
         return self.rows[key]
 
     def fits(self, row: int, other: int, first: int) -> list[tuple[int, int]]:

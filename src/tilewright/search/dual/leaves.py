@@ -1,5 +1,6 @@
 """The mappings that are left of a part of a space of which bounds tell no more: to be scored one by one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,9 +16,9 @@ from tilewright.search.mappers.exact.orders import OrderedSteps, Orders
 
 MOST_KINDS, MOST_PERMUTED = 62, 4
 """Kinds of order that are told apart, at most; and dimensions where all orders of their loops have to be tried."""
-TOGETHER, MOST = 1 << 18, 1 << 26
-"""Choices of chains that are looked at together, and of all combinations of cells, at most, before it is asked whether
-their lanes fit."""
+LONGEST, MOST, AT_ONCE = 1 << 18, 1 << 27, 1 << 16
+"""Chains of a dimension, at most; choices of them in all combinations of cells, at most, before it is asked whether
+their lanes fit; and those that fit which are made at once."""
 
 
 class ChainTable(NamedTuple):
@@ -37,28 +38,49 @@ class Listed:
 
     leaves: "Leaves"
     tables: list[ChainTable]
+    many: int
+    """By dimension; and how many combinations of cells there are."""
     keys: list[tuple[int, ...]]
     """All combinations that are asked for, those among them that were scored before."""
-    ends: NDArray[np.float64]
-    """``(n)``: how many choices of chains there are up to each combination."""
     reach: int
-    begun: int = 0
     part: OrderedSteps | None = None
     given: int = 0
 
     def take(self, most: int) -> MappingBatch:
         """Return the next mappings, up to so many; none where all were given."""
         while self.part is None or self.given == len(self.part):
-            if self.begun == len(self.ends):
+            steps = next(self._steps, None)
+            if steps is None:
                 return self.leaves.space.empty(0)
-            before = self.ends[self.begun - 1] if self.begun else 0.0
-            last = max(self.begun + 1, int(np.searchsorted(self.ends, before + TOGETHER, "right")))
-            steps = self.leaves.steps(self.tables, self.begun, last)
-            self.part = self.leaves.orders.ordered(steps, np.full(len(steps), self.reach))
-            self.begun, self.given = last, 0
+            self.part, self.given = self.leaves.orders.ordered(steps, np.full(len(steps), self.reach)), 0
         found = self.part.take(self.given, self.given + most)
         self.given += len(found)
         return found
+
+    @cached_property
+    def _steps(self) -> Iterator[NDArray[np.int32]]:
+        """The steps (n, s, d) of mappings whose lanes fit the sides of arrays, some after others."""
+        order = sorted(range(len(self.tables)), key=lambda d: int(self.tables[d].counts.sum()))
+        lanes = np.ones((self.many, len(self.leaves.space.layout.slots)), dtype=np.int64)
+        for rows in self._chosen(order, np.arange(self.many), lanes,
+                                 np.zeros((self.many, len(order)), dtype=np.int64)):
+            yield self.leaves.steps(self.tables, rows)
+
+    def _chosen(self, order: list[int], combined: Integers, lanes: Integers, rows: Integers) -> Iterator[Integers]:
+        """Return (n, t) rows of tables that fit, some after others: given ones, and those of tables that come next."""
+        from tilewright.search.dual.joins import join  # noqa: PLC0415  (Numba loads late)
+
+        if not order:
+            yield rows
+            return
+        table, begun = self.tables[order[0]], np.zeros(2, dtype=np.int64)
+        starts, counts = table.starts[combined], table.counts[combined]
+        while begun[0] < len(combined):
+            pairs = np.empty((AT_ONCE, 2), dtype=np.int64)
+            before, row = pairs[:join(self.leaves.sides, lanes, starts, counts, table.runs, begun, pairs)].T
+            wider = rows[before]
+            wider[:, order[0]] = row
+            yield from self._chosen(order[1:], combined[before], lanes[before] * table.runs[row], wider)
 
 
 class Leaves:
@@ -69,6 +91,7 @@ class Leaves:
 
     def __init__(self, builder: Builder) -> None:
         self.builder, self.space, self.orders = builder, builder.space, Orders(builder.tables)
+        self.sides = builder.tables.sides
         self.seen: set[tuple[int, ...]] = set()
         """The orders and cells of combinations of which all mappings are scored."""
 
@@ -80,27 +103,16 @@ class Leaves:
         keys = [(reach, *one.ravel().tolist()) for one in cells]
         fresh = cells[list({key: at for at, key in enumerate(keys) if key not in self.seen}.values())]
         tables = [table for d in range(len(self._columns)) if (table := self._table(fresh, d)) is not None]
-        many = np.prod([table.counts for table in tables], axis=0, dtype=np.float64)
-        if len(tables) < len(self._columns) or many.max(initial=0) > TOGETHER or many.sum() > MOST:
+        if len(tables) < len(self._columns):
             return None
-        return Listed(self, tables, keys, np.cumsum(many), reach)
+        if np.prod([table.counts for table in tables], axis=0, dtype=np.float64).sum() > MOST:
+            return None
+        return Listed(self, tables, len(fresh), keys, reach)
 
-    def steps(self, tables: list[ChainTable], first: int, last: int) -> NDArray[np.int32]:
-        """Return (n, s, d) the steps of some combinations whose lanes fit the sides of arrays."""
-        combined = np.arange(first, last)
-        rows, lanes = np.zeros((len(tables), last - first), dtype=np.int64), np.ones(
-            (last - first, len(self.space.layout.slots)), dtype=np.int64)
-        for d in np.argsort([table.counts[first:last].mean() for table in tables]).tolist():
-            table = tables[d]
-            many = table.counts[combined]
-            before = np.repeat(np.arange(len(combined)), many)
-            row = np.arange(len(before)) + np.repeat(table.starts[combined] - np.cumsum(many) + many, many)
-            wider = lanes[before] * table.runs[row]
-            fits = self.orders.fits(wider)
-            combined, lanes, rows = combined[before[fits]], wider[fits], rows[:, before[fits]]
-            rows[d] = row[fits]
-        steps = np.ones((len(combined), *self.space.layout.shape), dtype=np.int32)
-        for column, table, own in zip(self._columns, tables, rows, strict=True):
+    def steps(self, tables: list[ChainTable], rows: Integers) -> NDArray[np.int32]:
+        """Return (n, s, d) the steps of rows (n, t) of tables."""
+        steps = np.ones((len(rows), *self.space.layout.shape), dtype=np.int32)
+        for column, table, own in zip(self._columns, tables, rows.T, strict=True):
             steps[:, :, column] = table.chains[own]
         return steps
 
@@ -113,7 +125,7 @@ class Leaves:
         chains = np.full((len(different), 1), size, dtype=np.int64)
         for (most, free, later), (low, high) in zip(slots_of(space, self._columns[d]), spans, strict=True):
             count = np.maximum(0, np.minimum(chains[:, -1], high[of]) - low[of] + 1)
-            if count.sum() > TOGETHER:
+            if count.sum() > LONGEST:
                 return None
             before = np.repeat(np.arange(len(chains)), count)
             steps = np.arange(len(before)) + np.repeat(low[of] - np.cumsum(count) + count, count)
