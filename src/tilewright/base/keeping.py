@@ -1,6 +1,7 @@
 """Values on disk that the next process need not work out: each file has its checksum, and goes with its sources."""
 
 import hashlib
+import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,9 +21,11 @@ def model_sources(*more: str) -> str:
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for room in ("hardware", "workload", "mapping", "cost", "search", *more):
-        for path in sorted((root / room).rglob("*")):
-            if path.suffix in (".py", ".yaml", ".json"):
-                digest.update(path.read_bytes())
+        for folder, folders, names in os.walk(root / room):
+            folders[:] = sorted({*folders} - {"__pycache__"})  # in which most files are
+            for name in sorted(names):
+                if name.endswith((".py", ".yaml", ".json")):
+                    digest.update(Path(folder, name).read_bytes())
     return digest.hexdigest()[:16]
 
 
