@@ -35,7 +35,7 @@ def largest_first(operators: Sequence[Operator]) -> list[int]:
     return sorted(range(len(operators)), key=lambda index: -operators[index].macs)
 
 
-MANY = 200
+MANY = 400
 """Layers from which on searches go to processes, whose start takes some two seconds: on threads the set-up of layers
 takes turns, as Python runs on one core at a time."""
 

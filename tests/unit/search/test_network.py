@@ -32,8 +32,8 @@ def test_results_do_not_depend_on_workers_or_on_other_layers():
 
 
 @pytest.mark.parametrize(("workers", "layers", "budget", "on"), [
-    (2, 200, "300", "processes"), (2, 199, "300", "threads"), (1, 200, "300", "threads"),
-    (2, 200, "1s", "threads"), (2, 200, "300,1s", "threads")])
+    (2, 400, "300", "processes"), (2, 399, "300", "threads"), (1, 400, "300", "threads"),
+    (2, 400, "1s", "threads"), (2, 400, "300,1s", "threads")])
 def test_many_layers_with_few_mappings_each_are_searched_in_processes(workers, layers, budget, on):
     assert Abreast(workers, layers, "auto", Budget.parse(budget)).on == on
 
