@@ -282,7 +282,10 @@ class _Race:
         return sorted(able, key=lambda entrant: entrant.best)[:math.ceil(len(alive) / 2)]
 
     def rest(self, alive: Sequence[_Entrant]) -> Iterator[None]:
-        """Give what is left to the best member, and once that proves something, by turns to what may score lowest."""
+        """Give what is left to the best member, and once that proves something, by turns to what may score lowest.
+
+        After each turn the best one breeds on, unless that was over after a look at the bound, before any mapping.
+        """
         lead = next(iter(alive), None)
         while not self.watch.stop.is_set():
             begins = lead is not None and not lead.ended and lead.run.proven is None
@@ -295,10 +298,11 @@ class _Race:
             before = entrant.run.samples
             yield from self.give(entrant, ahead if self.bounded else math.inf,
                                  _between(entrant) if _stuck(entrant) else math.inf)
-            if entrant.run.samples == before and not entrant.ended:
+            looked = entrant.run.samples == before
+            if looked and not entrant.ended:
                 break
             lead = min(self.entered.values(), key=lambda each: each.run.best)
-            if lead is not entrant and _between(lead) and not lead.ended:
+            if not looked and lead is not entrant and _between(lead) and not lead.ended:
                 yield from self.give(lead, math.inf, _between(lead))
 
     def _next_of(self, waiting: Sequence[tuple[float, int]]) -> _Entrant:

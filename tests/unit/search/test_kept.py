@@ -4,6 +4,8 @@ import pickle
 import sys
 import threading
 from dataclasses import replace
+from itertools import pairwise
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -436,3 +438,21 @@ def test_leakage_counts_in_what_sums_over_tensors_bound():
     leaked = leaky.leakage_mw / leaky.frequency_mhz * 1000 * more.cycles[by_number[1], 0]
     added = more.energy_pj[by_number[1], 0] - still.energy_pj[by_number[0], 0]
     assert added.tolist() == pytest.approx(leaked.tolist())
+
+
+def test_the_best_of_kept_sets_breeds_between_others_but_not_where_a_look_at_a_bound_closes_them(monkeypatch):
+    turns, give = [], race._Race.give
+
+    def told(self, entrant, ahead=inf, most=inf):
+        before = entrant.run.samples
+        yield from give(self, entrant, ahead, most)
+        turns.append((entrant, entrant.run.samples - before, entrant.ended, most))
+
+    monkeypatch.setattr(race._Race, "give", told)
+    layer = convolution("c", in_channels=3, out_channels=32, kernel=(3, 3), in_size=(28, 28))
+    search_spaces(KeptSets(MapSpace(layer, preset("simba-like"), "imperfect")), budget=8_000, options={"prove": 200})
+    after = [(then[3] < inf and then[0] is not now[0], now[1] == 0 and now[2])
+             for now, then in pairwise(turns)]
+    assert (True, False) in after
+    assert (False, True) in after
+    assert (True, True) not in after
