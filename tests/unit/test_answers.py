@@ -58,6 +58,8 @@ def test_an_equal_search_is_answered_and_says_so(tmp_path, monkeypatch):
     assert f"from the store, searched {first.record.created[:10]}" in second.write_report(
         tmp_path / "page.html").read_text()
     assert "From the store" not in str(first)
+    assert "of loading" in str(first)
+    assert "of loading" not in str(second)
     assert read_run(second.write_json(tmp_path / "run.json")) == second.record
     assert tw.open_run("last").record == third.record
 

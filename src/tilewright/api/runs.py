@@ -262,11 +262,11 @@ def _searched(task: NetworkTask, answers: Answers, stop: threading.Event, errors
     request, warm, asked, begun = task.request, task.warmth, task.asked, time.perf_counter()
     spaces = {operator.name: task.space(operator) for operator in task.operators}
     left = len(spaces) - len(answers.results)
-    loading = time.perf_counter()
+    loading = loaded = time.perf_counter()
     if left:
         ready_cache()
         warm_up(task)
-    loaded = time.perf_counter()
+        loaded = time.perf_counter()
     with watched(asked.progress) as progress:
         if progress is not None:
             progress.begin(left, task.budget)
