@@ -8,7 +8,7 @@ from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
 
 @compiled
 def fits(sides: Compiled, lanes: Compiled, runs: Compiled) -> Compiled:
-    """Whether lanes ``(s)`` at every slot, times what one more chain runs there, fit (see `KernelTables.sides`)."""
+    """Whether lanes ``(s)`` at every slot, times what one more chain runs there, fit (see `Arrays.sides`)."""
     for i in range(len(sides)):
         slot, partner, across = sides[i, 0], sides[i, 1], sides[i, 2]
         one, other = lanes[slot] * runs[slot], np.int64(1)
