@@ -105,6 +105,19 @@ def test_bad_input_is_one_message(tilewright, tmp_path, case):
     assert found.out == ""
 
 
+@pytest.mark.parametrize(("case", "function"), [("plan place", "fuse"), ("study place", "study_landscape")])
+def test_places_are_looked_at_before_anything_is_computed(tilewright, monkeypatch, tmp_path, case, function):
+    def computed(*_, **__):
+        raise AssertionError("computed for nothing")
+
+    (tmp_path / "broken.onnx").touch()
+    monkeypatch.setattr(f"tilewright.api.{function}", computed)
+    words, message = WRONG[case]
+    refused = tilewright(*words)
+    assert refused.code == 2
+    assert message in refused.err
+
+
 def test_a_fault_of_ours_says_so_and_shows_its_traceback_when_asked(tilewright, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("oh")
