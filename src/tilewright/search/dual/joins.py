@@ -1,27 +1,29 @@
 """Compiled: which chains of several dimensions fit the sides of arrays together."""
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
-import numpy as np
+from pathlib import Path
 
+from tilewright.base import stamped
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
+from tilewright.search.mappers.exact.room import within
+
+_named = stamped([Path(__file__).parents[1] / "mappers" / "exact" / "room.py"])
 
 
 @compiled
 def fits(sides: Compiled, lanes: Compiled, runs: Compiled) -> Compiled:
     """Whether lanes ``(s)`` at every slot, times what one more chain runs there, fit (see `Arrays.sides`)."""
     for i in range(len(sides)):
-        slot, partner, across = sides[i, 0], sides[i, 1], sides[i, 2]
-        one, other = lanes[slot] * runs[slot], np.int64(1)
+        slot, partner, other = sides[i, 0], sides[i, 1], 1.0
         if partner >= 0:
-            other = lanes[partner] * runs[partner]
-        if across > 0:
-            one, other = -(-one // across), -(-other // sides[i, 3])
-        if one * other > sides[i, 4]:
+            other *= lanes[partner] * runs[partner]
+        if not within(sides, i, 1.0 * lanes[slot] * runs[slot], other):
             return False
     return True
 
 
 @entry
+@_named
 def join(sides: Compiled, lanes: Compiled, starts: Compiled, counts: Compiled, runs: Compiled, begun: Compiled,
          pairs: Compiled) -> Compiled:
     """Write to ``pairs (n, 2)`` which of ``lanes (c, s)`` and which chains ``runs (r, s)`` fit together.

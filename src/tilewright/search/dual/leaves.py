@@ -73,11 +73,11 @@ class Listed:
         if not order:
             yield rows
             return
-        table, begun = self.tables[order[0]], np.zeros(2, dtype=np.int64)
+        table, begun, sides = self.tables[order[0]], np.zeros(2, dtype=np.int64), self.leaves.orders.tables.sides
         starts, counts = table.starts[combined], table.counts[combined]
         while begun[0] < len(combined):
             pairs = np.empty((AT_ONCE, 2), dtype=np.int64)
-            before, row = pairs[:join(self.leaves.sides, lanes, starts, counts, table.runs, begun, pairs)].T
+            before, row = pairs[:join(sides, lanes, starts, counts, table.runs, begun, pairs)].T
             wider = rows[before]
             wider[:, order[0]] = row
             yield from self._chosen(order[1:], combined[before], lanes[before] * table.runs[row], wider)
@@ -91,7 +91,6 @@ class Leaves:
 
     def __init__(self, builder: Builder) -> None:
         self.builder, self.space, self.orders = builder, builder.space, Orders(builder.tables)
-        self.sides = builder.tables.sides
         self.seen: set[tuple[int, ...]] = set()
         """The orders and cells of combinations of which all mappings are scored."""
 

@@ -23,6 +23,14 @@ def words_of(axes: Compiled, spans: Compiled, t: Compiled, extents: Compiled) ->
     return total
 
 
+@inlined
+def within(sides: Compiled, i: Compiled, lanes: Compiled, other: Compiled) -> Compiled:
+    """Whether lanes at both slots of a limit of an array fit it (see `Arrays.sides`)."""
+    if sides[i, 2] > 0:
+        lanes, other = np.ceil(lanes / sides[i, 2]), np.ceil(other / sides[i, 3])
+    return lanes * other <= sides[i, 4]
+
+
 @compiled
 def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
     """Whether the lanes of the first ``depth`` dimensions fit the arrays."""
@@ -34,9 +42,7 @@ def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
             lanes *= feats[chosen[k], first + sides[i, 0]]
             if sides[i, 1] >= 0:
                 other *= feats[chosen[k], first + sides[i, 1]]
-        if sides[i, 2] > 0:
-            lanes, other = np.ceil(lanes / sides[i, 2]), np.ceil(other / sides[i, 3])
-        if lanes * other > sides[i, 4]:
+        if not within(sides, i, lanes, other):
             return False
     return True
 
