@@ -40,9 +40,9 @@ class Claim:
     ``exact`` one is the share of printed figures that ours, which are counted, round to."""
 
 
-def gain(text: str, published: str, figure: float, judged: str = "that ratio") -> Claim:
+def gain(text: str, published: str, figure: float, judged: str = "that ratio", none: float = 1.0) -> Claim:
     """Return a claim of a ratio."""
-    return Claim(text, published, judged, figure, 1.0, "gain")
+    return Claim(text, published, judged, figure, none, "gain")
 
 
 def same(text: str, published: str, figure: float, judged: str) -> Claim:

@@ -20,7 +20,7 @@ from tilewright.reproduce.confuciux_allocation import (
     optimum_cell,
     shown,
 )
-from tilewright.reproduce.study import Findings, Setting, Table, published, published_cells
+from tilewright.reproduce.study import Findings, Setting, Table, claims, published, published_cells
 
 Row = tuple[str, ...]
 Figures = Mapping[Row, Mapping[str, float]]
@@ -50,27 +50,6 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Printed:
-    """A published table: what its rows are labelled by, its columns, its rows, and what each figure is of."""
-
-    labels: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: Mapping[Row, Sequence[float]]
-    way: Callable[[Row, str], Way]
-
-    @classmethod
-    def read(cls, name: str, labels: int, way: Callable[[Row, str], Way]) -> "Printed":
-        """Return the table of a study, whose first columns are the labels."""
-        head = tuple(published_cells(name)[0])
-        return cls(head[:labels], head[labels:], published(name, labels), way)
-
-    @property
-    def figures(self) -> Figures:
-        """The figures by row and column."""
-        return {row: dict(zip(self.columns, values, strict=True)) for row, values in self.rows.items()}
-
-
-@dataclass(frozen=True)
 class Measures:
     """A claim of figures, and how they say what it is: as a share of rows or cells, or as a ratio."""
 
@@ -88,6 +67,33 @@ class Measures:
         middle = median(known) if known else nan
         told = f"{middle:.3g} times" if self.claim.kind == "gain" else f"{100 * middle:.0f} %"
         return judge(self.claim, values, f"{told}, {len(seeds[0])} rows" if known else "none found")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A published table: its study, what its rows are labelled by, its columns, its rows, what each figure is of."""
+
+    study: str
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: Mapping[Row, Sequence[float]]
+    way: Callable[[Row, str], Way]
+
+    @classmethod
+    def read(cls, name: str, labels: int, way: Callable[[Row, str], Way]) -> "Printed":
+        """Return the table of a study, whose first columns are the labels."""
+        head = tuple(published_cells(name)[0])
+        return cls(name, head[:labels], head[labels:], published(name, labels), way)
+
+    @property
+    def figures(self) -> Figures:
+        """The figures by row and column."""
+        return {row: dict(zip(self.columns, values, strict=True)) for row, values in self.rows.items()}
+
+    def measured(self, *told: tuple[Measure, tuple[str, ...]]) -> tuple[tuple[Measures, ...], tuple[Claim, ...]]:
+        """Return what measures the first claims of the study, each with the columns that it needs, and other claims."""
+        known = claims(self.study, *(measure(self.figures) for measure, _ in told))
+        return tuple(Measures(claim, *each) for claim, each in zip(known, told, strict=False)), known[len(told):]
 
 
 def lead(of: str, over: Sequence[str], within: str = "") -> Measure:

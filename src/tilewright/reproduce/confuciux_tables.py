@@ -5,7 +5,7 @@ from math import inf, isnan, nan
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, between, cases, follows, gain, judge, less, lower
+from tilewright.reproduce.claims import Judgement, between, follows, judge, less, lower
 from tilewright.reproduce.confuciux_allocation import (
     CONX,
     LEVELS,
@@ -19,7 +19,6 @@ from tilewright.reproduce.confuciux_allocation import (
 )
 from tilewright.reproduce.confuciux_contest import (
     Figures,
-    Measures,
     Printed,
     Row,
     Way,
@@ -30,7 +29,7 @@ from tilewright.reproduce.confuciux_contest import (
     repeated,
     stated_ranges,
 )
-from tilewright.reproduce.study import Findings, Setting, claims, reproduction
+from tilewright.reproduce.study import Findings, Setting, reproduction
 
 QUICK, FULL = {"epochs": 600, "traffic": ("free",)}, {"epochs": 5_000, "traffic": ("free", "dram")}
 STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
@@ -51,21 +50,13 @@ def feasible(figures: Figures) -> float:
 
 
 DRAWN = ("Random", "SA", "GA")
-LEADS_4 = {objective: lead(CONX, BASELINES, objective) for objective in ("latency", "energy")}
-MEASURED_4 = (
-    Measures(cases("The agent finds an allocation within every budget", "14 of 14 rows", "the share of rows"),
-             feasible, (CONX,)),
-    Measures(cases("Random search, annealing and the genetic algorithm fail under tight budgets",
-                   "22 of their 24 cells at IoT and IoTx are NAN", "the share of those cells",
-                   failing(DRAWN)(TABLE_4.figures), 0.0), failing(DRAWN), DRAWN),
-    *(Measures(gain(f"The agent's {objective} is lower than the baselines'", f"{stated} % lower on average",
-                    measure(TABLE_4.figures), "the geometric mean of baseline over agent, where both found something"),
-               measure, (CONX,)) for (objective, measure), stated in zip(LEADS_4.items(), (86, 70), strict=True)))
-AVERAGES, = claims("confuciux-table8.4")
+MEASURED_4, (AVERAGES,) = TABLE_4.measured(
+    (feasible, (CONX,)), (failing(DRAWN), DRAWN), (lead(CONX, BASELINES, "latency"), (CONX,)),
+    (lead(CONX, BASELINES, "energy"), (CONX,)))
 
 
 @reproduction("confuciux-table8.4", Setting("quick", 2, QUICK | {"budgets": ("area=iot", "power=iotx")}),
-              Setting("full", 10, FULL | {"budgets": BUDGETS}), claims=(*(one.claim for one in MEASURED_4), AVERAGES))
+              Setting("full", 10, FULL | {"budgets": BUDGETS}))
 def run84(setting: Setting, runner: Runner) -> Findings:
     """Let every method allocate under every budget."""
     return contest(TABLE_4, setting, runner).findings(MEASURED_4, averages(TABLE_4.figures), notes=(
@@ -102,16 +93,11 @@ def over_best(figures: Figures) -> float:
     return lead("MIX", ["single"])(with_best(figures))
 
 
-MEASURED_6 = (
-    Measures(cases("A style for each layer is as good as the best style for all, or better", "10 of 10 rows",
-                   "the share of rows", none=1 / 4), best("MIX"), tuple(STYLES)),
-    Measures(gain("It is better than the best style for all", "4 % to 69 % less latency", over_best(TABLE_6.figures),
-                  "the geometric mean of best single style over choice"), over_best, tuple(STYLES)))
-RANGE_6, LOOSER = claims("confuciux-table8.6")
+MEASURED_6, (RANGE_6, LOOSER) = TABLE_6.measured((best("MIX"), tuple(STYLES)), (over_best, tuple(STYLES)))
 
 
 @reproduction("confuciux-table8.6", Setting("quick", 2, QUICK | {"networks": ("mobilenet-v2", "ncf")}),
-              Setting("full", 10, FULL), claims=(*(one.claim for one in MEASURED_6), RANGE_6, LOOSER), cells=OWNER)
+              Setting("full", 10, FULL), cells=OWNER)
 def run86(setting: Setting, runner: Runner) -> Findings:
     """Let the agent allocate in each style, and with a choice."""
     return contest(TABLE_6, setting, runner).findings(
@@ -136,13 +122,8 @@ def looser(*tables: Printed) -> Judgement:
 PARTS = {"first valid": "valid", "global": "first", "fine-tuned": "last"}
 TABLE_7 = Printed.read(
     "confuciux-table8.7", 2, lambda row, column: Way(Query(row[0], within=row[1]), TWO_STAGES, PARTS[column]))
-FIRST, SECOND = lead("global", ["first valid"]), lead("fine-tuned", ["global"])
-MEASURED_7 = (
-    Measures(gain("The first stage improves the first allocation within the budget", "56 % to 99 % less latency",
-                  FIRST(TABLE_7.figures), "the geometric mean of first valid over global"), FIRST, tuple(PARTS)),
-    Measures(gain("Fine-tuning improves the first stage", "7 % to 93 % less latency", SECOND(TABLE_7.figures),
-                  "the geometric mean of global over fine-tuned"), SECOND, tuple(PARTS)))
-RANGES_7, = claims("confuciux-table8.7")
+MEASURED_7, (RANGES_7,) = TABLE_7.measured(
+    (lead("global", ["first valid"]), tuple(PARTS)), (lead("fine-tuned", ["global"]), tuple(PARTS)))
 STATED_7 = [("first valid", "global", ("56", "99")), ("global", "fine-tuned", ("7", "93")),
             ("first valid", "fine-tuned", ("66", "99"))]
 
@@ -150,7 +131,7 @@ STATED_7 = [("first valid", "global", ("56", "99")), ("global", "fine-tuned", ("
 @reproduction("confuciux-table8.7",
               Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2", "ncf"),
                                             "traffic": ("free",)}),
-              Setting("full", 10, STAGES), claims=(*(one.claim for one in MEASURED_7), RANGES_7), cells=OWNER)
+              Setting("full", 10, STAGES), cells=OWNER)
 def run87(setting: Setting, runner: Runner) -> Findings:
     """Let both stages allocate."""
     return contest(TABLE_7, setting, runner).findings(
@@ -159,19 +140,12 @@ def run87(setting: Setting, runner: Runner) -> Findings:
 
 SOLVERS = {"GA": "ga", "PPO2": "ppo", CONX: ONE_STAGE}
 TABLE_3 = Printed.read("confuciux-table8.3", 3, lambda row, column: Way(Query(row[0], row[1], row[2]), SOLVERS[column]))
-LEAD_3 = lead(CONX, ["PPO2"])
-MEASURED_3 = (
-    Measures(cases("The agent has the least latency, or ties", "18 of 18 rows", "the share of rows", 1.0, 1 / 3),
-             best(CONX), tuple(SOLVERS)),
-    Measures(cases("The genetic algorithm fails at IoT", "8 of 13 rows at IoT are NAN", "the share of them",
-                   failing(["GA"])(TABLE_3.figures), 0.0), failing(["GA"]), ("GA",)),
-    Measures(gain("The agent's latency is lower than PPO's", "1 to 456 times", LEAD_3(TABLE_3.figures),
-                  "the geometric mean of PPO over agent, where both found something"), LEAD_3, ("PPO2", CONX)))
-SAME, = claims("confuciux-table8.3")
+MEASURED_3, (SAME,) = TABLE_3.measured(
+    (best(CONX), tuple(SOLVERS)), (failing(["GA"]), ("GA",)), (lead(CONX, ["PPO2"]), ("PPO2", CONX)))
 
 
 @reproduction("confuciux-table8.3", Setting("quick", 2, QUICK | {"networks": ("ncf", "gnmt"), "methods": ("GA", CONX)}),
-              Setting("full", 10, FULL), claims=(*(one.claim for one in MEASURED_3), SAME), cells=OWNER)
+              Setting("full", 10, FULL), cells=OWNER)
 def run83(setting: Setting, runner: Runner) -> Findings:
     """Let the methods allocate for every network and style."""
     return contest(TABLE_3, setting, runner).findings(
@@ -213,15 +187,7 @@ def faster(figures: Figures) -> float:
     return geometric_mean(found) if found else nan
 
 
-LEAD_5 = lead(CONX, OTHERS)
-MEASURED_5 = (
-    Measures(cases("The agent is as good as every other that learns by reinforcement, or better", "84 of 84 cells",
-                   "the share of cells"), least, (CONX,)),
-    Measures(gain("Its figures are lower than those of the others", "1 to 113 times", LEAD_5(TABLE_5.figures),
-                  "the geometric mean of other over agent"), LEAD_5, (CONX,)),
-    Measures(gain("It takes less time for as many epochs", "0.6 to 58 times; the text has 4.7 to 24 times for "
-                  "convergence", faster(TABLE_5.figures), "the geometric mean of time of other over agent, CPU time "
-                  "here"), faster, (CONX, MINUTES[-1])))
+MEASURED_5, _ = TABLE_5.measured((least, (CONX,)), (lead(CONX, OTHERS), (CONX,)), (faster, (CONX, MINUTES[-1])))
 
 
 @reproduction("confuciux-table8.5",
@@ -229,8 +195,7 @@ MEASURED_5 = (
                   "epochs": 120, "networks": ("mobilenet-v2",), "budgets": ("area=iot",),
                   "methods": tuple(f"{name}{unit}" for name in ("A2C", "ACKTR", "PPO2", CONX)
                                    for unit in ("", " min"))}),
-              Setting("full", 5, FULL | {"methods": TABLE_5.columns}), claims=tuple(one.claim for one in MEASURED_5),
-              cells=OWNER)
+              Setting("full", 5, FULL | {"methods": TABLE_5.columns}), cells=OWNER)
 def run85(setting: Setting, runner: Runner) -> Findings:
     """Let the agents act."""
     return contest(TABLE_5, setting, runner).findings(MEASURED_5, notes=(
@@ -249,22 +214,15 @@ def first_better(figures: Figures) -> float:
     return sum(values["dla global"] < values["baseline-dla"] for values in figures.values()) / len(figures)
 
 
-TUNED, MIX = lead("dla fine-tuned", ["dla global"]), lead("MIX fine-tuned", ["baseline-dla"])
-MEASURED_8 = (
-    Measures(cases("The first stage in NVDLA's style beats one pair for all layers", "4 of 4 rows",
-                   "the share of rows"), first_better, COLUMNS[:2]),
-    Measures(gain("Fine-tuning improves the first stage in NVDLA's style", "7 % to 36 %", TUNED(TABLE_8.figures),
-                  "the geometric mean of global over fine-tuned"), TUNED, COLUMNS[1:3]),
-    Measures(gain("Both stages with a choice of styles beat one pair for all layers", "50 % to 72 %",
-                  MIX(TABLE_8.figures), "the geometric mean of baseline over fine-tuned"), MIX,
-             (COLUMNS[0], COLUMNS[4])))
-POSSIBLE, RANGES_8 = claims("confuciux-table8.8")
+MEASURED_8, (POSSIBLE, RANGES_8) = TABLE_8.measured(
+    (first_better, COLUMNS[:2]), (lead("dla fine-tuned", ["dla global"]), COLUMNS[1:3]),
+    (lead("MIX fine-tuned", ["baseline-dla"]), (COLUMNS[0], COLUMNS[4])))
 STATED_8 = [("dla global", "dla fine-tuned", ("7", "36")), ("baseline-dla", "MIX fine-tuned", ("50", "72"))]
 
 
 @reproduction("confuciux-table8.8",
               Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2",), "traffic": ("free",)}),
-              Setting("full", 10, STAGES), claims=(*(one.claim for one in MEASURED_8), POSSIBLE, RANGES_8), cells=OWNER)
+              Setting("full", 10, STAGES), cells=OWNER)
 def run88(setting: Setting, runner: Runner) -> Findings:
     """Let the method allocate in one style and with a choice."""
     found = contest(TABLE_8, setting, runner)
@@ -307,15 +265,11 @@ def _known(value: float) -> float:
     return inf if isnan(value) else value
 
 
-MEASURED_9 = (
-    Measures(cases("A recurrent policy ends lower than plain layers", "in 7 of 9 cells, and one is equal",
-                   "the share of cells; equal ones count half", recurrent(TABLE_9.figures)), recurrent, tuple(COUNTS)),
-    Measures(cases("Twelve levels are best", "the sweet spot; so it is in 4 of the 6 printed rows", "the share of rows",
-                   twelve(TABLE_9.figures), 1 / 3), twelve, tuple(COUNTS)))
+MEASURED_9, _ = TABLE_9.measured((recurrent, tuple(COUNTS)), (twelve, tuple(COUNTS)))
 
 
 @reproduction("confuciux-table8.9", Setting("quick", 2, QUICK | {"budgets": ("area=iot",)}), Setting("full", 10, FULL),
-              claims=tuple(one.claim for one in MEASURED_9), cells=OWNER)
+              cells=OWNER)
 def run89(setting: Setting, runner: Runner) -> Findings:
     """Let both policies choose among so many levels."""
     levels = ", ".join(" ".join(map(str, LEVELS[count])) for count in (10, 14))

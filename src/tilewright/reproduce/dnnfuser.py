@@ -29,11 +29,8 @@ from tilewright.reproduce.claims import (
     Claim,
     Judgement,
     between,
-    cases,
     follows,
-    gain,
     judge,
-    kept,
     listed,
     part_of,
     ratio,
@@ -235,35 +232,6 @@ def _pace(one: Mapping[str, Any]) -> float:
     return float(one["seconds"]) / max(1.0, float(one["samples"]))
 
 
-def _most(published: Mapping[str, Mapping[float, float]]) -> str:
-    return f"{min(min(row.values()) for row in published.values())}x to " \
-           f"{max(max(row.values()) for row in published.values())}x"
-
-
-def _claims(printed: Printed, second: str) -> tuple[Claim, ...]:
-    published, one, other = printed.values()
-    pairs = [(speedup, other[network].get(memory, 0.0)) for network, row in one.items()
-             for memory, speedup in row.items()]
-    parts = [speedup / published[network][memory] for network, row in one.items() for memory, speedup in row.items()]
-    ahead = sum(mine >= theirs for mine, theirs in pairs)
-    return (gain("G-Sampler speeds networks up", _most(published), max(max(row.values()) for row in published.values()),
-                 "the most that is possible"),
-            kept("A full search by G-Sampler finds what there is to find", "taken as the best", "what part of the "
-                 "optimum's speedup it has, the least over networks and memories, where published ones are possible"),
-            cases("G-Sampler finds no slower plan with more memory", f"{_rising(published)} steps",
-                  "the share of steps to more memory at which its plan gets no slower, where speedups are possible"),
-            kept("DNNFuser does without a search, at memories it was not shown, what a search does",
-                 f"{min(parts):.2f} to {max(parts):.2f} of G-Sampler's speedup", "what part of the optimum's speedup "
-                 "it has, the least over networks and memories, where published ones are possible"),
-            cases(f"{list(printed)[1]} is no slower than {second}", f"{ahead} of {len(pairs)}",
-                  "the share of networks and memories", ahead / len(pairs), 0.0))
-
-
-def _rising(published: Mapping[str, Mapping[float, float]]) -> str:
-    steps = [new >= old for row in published.values() for old, new in pairwise(row.values())]
-    return f"{sum(steps)} of {len(steps)}"
-
-
 def _by_memory(setting: Setting, runner: Runner, printed: Printed, claims: tuple[Claim, ...]) -> Findings:
     (_, published), *learnt = printed.items()
     models = [model for model, _ in learnt]
@@ -324,13 +292,13 @@ def _by_memory(setting: Setting, runner: Runner, printed: Printed, claims: tuple
         notes=(BOUND, note, _agreement(list(found.values()))))
 
 
-TWO, THREE = _claims(SECOND, "Seq2Seq"), _claims(THIRD, "trained from nothing")
+TWO, THREE = claims("dnnfuser-table2"), claims("dnnfuser-table3")
 _TAUGHT = {"steps": 300, "width": 128, "seconds": MOST_SECONDS, "samples": 2_000}
 _QUICK = {**_TAUGHT, "networks": BEFORE, "memories": (20, 25, 30, 35, 40, 45), "taught": BEFORE}
 
 
 @reproduction("dnnfuser-table2", Setting("quick", 3, {**_QUICK, "lessons": 2}),
-              Setting("full", 10, {**_QUICK, "lessons": 5}), claims=TWO)
+              Setting("full", 10, {**_QUICK, "lessons": 5}))
 def table2(setting: Setting, runner: Runner) -> Findings:
     """Search for each memory, and let models write plans."""
     return _by_memory(setting, runner, SECOND, TWO)
@@ -340,7 +308,7 @@ _LARGER = {**_TAUGHT, "networks": ("resnet50", "mobilenet-v2", "mnasnet"), "memo
 
 
 @reproduction("dnnfuser-table3", Setting("quick", 3, {**_LARGER, "taught": ("resnet50",), "lessons": 1}),
-              Setting("full", 10, {**_LARGER, "taught": _LARGER["networks"], "lessons": 5}), claims=THREE)
+              Setting("full", 10, {**_LARGER, "taught": _LARGER["networks"], "lessons": 5}))
 def table3(setting: Setting, runner: Runner) -> Findings:
     """Search for each memory, and let models write plans."""
     return _by_memory(setting, runner, THIRD, THREE)

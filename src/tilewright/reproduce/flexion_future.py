@@ -63,13 +63,13 @@ def _part(at: Rows, part: str, networks: Sequence[str]) -> float:
     return part_of(_mean(at[part], networks), _mean(at["FullFlex-1111"], networks))
 
 
-CLAIMS = claims("flexion-future", TUNED=_optimum(PAPER, LATER), SEVERAL=_optimum(PAPER, LATER),
-                NONE=_mean(PAPER[TILES], NETWORKS), TOGETHER=_either(PAPER),
-                NEARLY=_part(PAPER, "FullFlex-1010", AFTER),
-                WORSE=_ratio(PAPER, "FullFlex-1100", "FullFlex-1010", AFTER),
-                BEATS=_ratio(PAPER, "FullFlex-1111", "InFlex-X-Opt", NETWORKS),
-                PARTIAL=_part(PAPER, "PartFlex-1111", NETWORKS))
-TUNED, SEVERAL, FIRST, BOTH, NONE, TOGETHER, NEARLY, WORSE, BEATS, ITSELF, PARTIAL, NEVER = CLAIMS
+TUNED, SEVERAL, FIRST, BOTH, NONE, TOGETHER, NEARLY, WORSE, BEATS, ITSELF, PARTIAL, NEVER = claims(
+    "flexion-future", TUNED=_optimum(PAPER, LATER), SEVERAL=_optimum(PAPER, LATER),
+    NONE=_mean(PAPER[TILES], NETWORKS), TOGETHER=_either(PAPER),
+    NEARLY=_part(PAPER, "FullFlex-1010", AFTER),
+    WORSE=_ratio(PAPER, "FullFlex-1100", "FullFlex-1010", AFTER),
+    BEATS=_ratio(PAPER, "FullFlex-1111", "InFlex-X-Opt", NETWORKS),
+    PARTIAL=_part(PAPER, "PartFlex-1111", NETWORKS))
 
 
 def base_machine(dram_words: float) -> Accelerator:
@@ -125,8 +125,7 @@ class Measured:
 
 @reproduction("flexion-future",
               Setting("quick", 2, {"samples": 300, "every": 8, "designs": 3_000, "rivals": 3, "dram": (32,)}),
-              Setting("full", 3, {"samples": 10_000, "every": 1, "designs": 20_000, "rivals": 10, "dram": (32, 4096)}),
-              claims=CLAIMS)
+              Setting("full", 3, {"samples": 10_000, "every": 1, "designs": 20_000, "rivals": 10, "dram": (32, 4096)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Tune a fixed design for every network, then run every network on AlexNet's with every class."""
     found = [_measure(setting, runner, dram) for dram in setting["dram"]]

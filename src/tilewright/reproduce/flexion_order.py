@@ -11,11 +11,11 @@ from tilewright.reproduce.study import Findings, Setting, claims, reproduction
 
 OUTPUT, WEIGHT, INPUT = (("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"), ("C", "P", "Q", "K", "R", "S"))
 
-SIZES, MEAN, THREE, ALL, NEARLY, DEPTHWISE, FULL = CLAIMS = claims("flexion-order", NEARLY=log(0.90) / log(0.89))
+SIZES, MEAN, THREE, ALL, NEARLY, DEPTHWISE, FULL = claims("flexion-order", NEARLY=log(0.90) / log(0.89))
 
 
 @reproduction("flexion-order", Setting("quick", 2, {"samples": 1_000, "every": 1}),
-              Setting("full", 5, {"samples": 10_000, "every": 1}), claims=CLAIMS)
+              Setting("full", 5, {"samples": 10_000, "every": 1}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine."""
     rigid = with_flexibility(preset("flexion"), order=OrderFlexibility((OUTPUT,)))

@@ -26,7 +26,7 @@ from tilewright.reproduce.study import Findings, Setting, Table, claims, reprodu
 
 SIDE = 32
 BLOCKS = {"InFlex0001": (32, 32), "PartFlex0001A": (16, 16), "PartFlex0001B": (4, 4), "FullFlex0001": (1, 1)}
-SIZES, FOLDS, FASTER, NEARLY, COARSE, LARGER = CLAIMS = claims("flexion-shape", NEARLY=log(0.96 * 1.001) / log(0.96))
+SIZES, FOLDS, FASTER, NEARLY, COARSE, LARGER = claims("flexion-shape", NEARLY=log(0.96 * 1.001) / log(0.96))
 
 
 def folds(sizes: tuple[int, int], shape: tuple[int, int]) -> int:
@@ -41,8 +41,7 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 @reproduction("flexion-shape", Setting("quick", 2, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
-              Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}),
-              claims=CLAIMS)
+              Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.gamma_contest import (
     Tries,
     Try,
@@ -29,23 +29,13 @@ from tilewright.reproduce.study import Findings, Setting, Table, claims, reprodu
 PUBLISHED = {("s1", "edge"): (224.0, 440.0), ("s1", "cloud"): (153.0, 1.3e7), ("s2", "edge"): (209.0, 1035.0),
              ("s2", "cloud"): (337.0, 7.1e5), ("s3", "edge"): (241.0, 644.0), ("s3", "cloud"): (657.0, 1.2e5)}
 ENERGY = {"edge": (11.0, 36.0), "cloud": (2.0, 42.0)}
-_LEAST = "the ratio of the closest other method, of the layers that both mapped"
-
-RATIO_CLAIMS = {
-    (system, platform): gain(f"Gamma's mappings take less latency than all others, {system.upper()} {platform}",
-                             f"{times(low)} to {times(high)}", low, _LEAST)
-    for (system, platform), (low, high) in PUBLISHED.items()}
-ALWAYS, FAILING, RANDOM, CLOUD, GROWS, BEST, EARLY = claims("gamma-fig4.4")
+*_RATIOS, ALWAYS, FAILING, RANDOM, CLOUD, GROWS, BEST, EARLY = claims(
+    "gamma-fig4.4", *(low for low, _ in PUBLISHED.values()))
+RATIOS = dict(zip(PUBLISHED, _RATIOS, strict=True))
 ENCODING = ("Baselines as released see tile sizes themselves, and one penalty for all mappings that do not fit, as in "
             "Gamma's release; claims on S1 are judged by them. The others see mappings as shares of the logarithms of "
             "sizes, and are told how far over the memories a mapping is.")
-CLAIMS44 = (*RATIO_CLAIMS.values(), ALWAYS, FAILING, RANDOM, CLOUD, GROWS, BEST, EARLY)
-
-ENERGY_CLAIMS = {platform: gain(f"Gamma's mappings take less energy than all others, S2 {platform}",
-                                f"{times(low)} to {times(high)}", low, _LEAST)
-                 for platform, (low, high) in ENERGY.items()}
-NO_EDGE, NVDLA = claims("gamma-fig4.5")
-CLAIMS45 = (*ENERGY_CLAIMS.values(), NO_EDGE, NVDLA)
+*LESS_ENERGY, NO_EDGE, NVDLA = claims("gamma-fig4.5", *(low for low, _ in ENERGY.values()))
 
 Found = dict[tuple[str, str], Tries]
 UNBUILT = "no baseline can be built"
@@ -75,14 +65,14 @@ _QUICK45 = Setting("quick", 2, {"samples": 600, "every": 4})
 _FULL = Setting("full", 5, {"samples": 10_000, "every": 1})
 
 
-@reproduction("gamma-fig4.4", _QUICK44, _FULL, claims=CLAIMS44)
+@reproduction("gamma-fig4.4", _QUICK44, _FULL)
 def run44(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.4."""
     found = measure(setting, runner, "latency", SYSTEMS)
     layers = convolutions("resnet18", setting["every"])
     theirs = {platform: released(runner, layers, machine(platform, "s1"), seeds=setting.seeds,
                                  samples=setting["samples"]) for platform in PLATFORMS}
-    judged = [_ratio(found[key], theirs[key[1]] if key[0] == "s1" else {}, key) for key in RATIO_CLAIMS]
+    judged = [_ratio(found[key], theirs[key[1]] if key[0] == "s1" else {}, key) for key in PUBLISHED]
     judged += [_always(found), *_release_claims(theirs), _grows(found), _best(found), _early(found)]
     tables = tuple(_table(f"s1-{platform}-released", f"ResNet-18 on S1 {platform}: latency, baselines as released",
                           {PAPER: found["s1", platform][PAPER], **tries}, ("s1", platform), "latency")
@@ -126,7 +116,7 @@ def _ratio(tries: Tries, theirs: Tries, key: tuple[str, str]) -> Judgement:
         closest = min(own, key=lambda label: own[label])
         room = f"{closest} with our encoding: {times(own[closest])}; {room}"
     both = {**tries, **theirs}
-    return judge(RATIO_CLAIMS[key], [least(ratios_of(one)) for one in by_seed(both)], span(ratios_of(both)),
+    return judge(RATIOS[key], [least(ratios_of(one)) for one in by_seed(both)], span(ratios_of(both)),
                  f"{_own(tries)}; {room}")
 
 
@@ -215,12 +205,12 @@ def _early(found: Found) -> Judgement:
     return judge(EARLY, [lower(pairs(one)) for one in by_seed(found)], f"{lower(pairs(found)):.0%} of the pairs")
 
 
-@reproduction("gamma-fig4.5", _QUICK45, _FULL, claims=CLAIMS45)
+@reproduction("gamma-fig4.5", _QUICK45, _FULL)
 def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.5."""
     found = measure(setting, runner, "energy", ("s2",))
     judged = []
-    for platform, claim in ENERGY_CLAIMS.items():
+    for platform, claim in zip(ENERGY, LESS_ENERGY, strict=True):
         tries = found["s2", platform]
         over_bound = total(tries[PAPER]) / _bound(tries, ("s2", platform), "energy")
         judged.append(judge(claim, [least(ratios(one, others(one))) for one in by_seed(tries)],

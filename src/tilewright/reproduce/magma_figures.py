@@ -7,7 +7,7 @@ from statistics import mean, pstdev
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import cases, gain, judge, listed, lower
+from tilewright.reproduce.claims import judge, listed, lower
 from tilewright.reproduce.magma_systems import (
     BLACK_BOX,
     FEW,
@@ -42,15 +42,12 @@ OPTIONS: Mapping[str, Mapping[str, int]] = {"Vision": {}, "Lang": {"sequence": 2
 BYTES_A_CYCLE = 5.0
 """What one GB/s is at 200 MHz: the more generous reading of the printed bandwidths."""
 
-SLOWER = {task: gain(f"{task} jobs take longer with rows in parallel than with channels",
-                     f"{slow / fast:.3g}x", slow / fast, "the ratio of the mean cycles over its three networks")
-          for task, (fast, slow) in MEANS.items()}
-NEEDS, ONCE = claims("magma-fig7.6")
-CLAIMS76 = (*SLOWER.values(), NEEDS, ONCE)
+*_SLOWER, NEEDS, ONCE = claims("magma-fig7.6", *(slow / fast for fast, slow in MEANS.values()))
+SLOWER = dict(zip(MEANS, _SLOWER, strict=True))
 
 
 @reproduction("magma-fig7.6", Setting("quick", 2, {"samples": 90, "every": 9}),
-              Setting("full", 10, {"samples": 2_000, "every": 1}), claims=CLAIMS76)
+              Setting("full", 10, {"samples": 2_000, "every": 1}))
 def run76(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.6 (a)."""
     asked = [(task, name, seed) for task, names in ANALYSED.items() for name in names
@@ -135,15 +132,11 @@ OVER_HERALD, OVER_AIMT, OVER_REST, RECOM = claims("magma-fig7.7")
 
 FACTORS = {("s2", "herald-like"): 2.3, ("s2", "ai-mt-like"): 39.5, ("s2", "black-box methods"): 13.4,
            ("s4", "herald-like"): 1.7, ("s4", "ai-mt-like"): 52.0, ("s4", "black-box methods"): 10.0}
-FASTER = {key: gain(f"On {key[0].upper()} MAGMA is faster than {key[1]}", f"{factor:g}x", factor,
-                    "the geometric mean over its tasks" + (" and methods" if "box" in key[1] else ""))
-          for key, factor in FACTORS.items()}
-
 PLAIN = {"s2": "s1", "s4": "s3"}
 """Systems of as many elements whose cores are all of one style."""
 ABOVE_TEN = (13.4 * 10.0) ** 0.5
-NO_SLOW, NO_LISTS = claims("magma-fig7.8", NO_SLOW=ABOVE_TEN, NO_LISTS=ABOVE_TEN)
-CLAIMS78 = (*FASTER.values(), NO_SLOW, NO_LISTS)
+*_FASTER, NO_SLOW, NO_LISTS = claims("magma-fig7.8", *FACTORS.values(), ABOVE_TEN, ABOVE_TEN)
+FASTER = dict(zip(FACTORS, _FASTER, strict=True))
 
 TASKS = ("vision", "lang", "recom", "mix")
 _QUICK77 = Setting("quick", 2, FEW | {"tasks": ("recom", "mix")})
@@ -165,7 +158,7 @@ def run77(setting: Setting, runner: Runner) -> Findings:
               impossible=printed > most)), notes=(*NOTES, found.beside(places), found.oracle))
 
 
-@reproduction("magma-fig7.8", _QUICK77, _FULL77, claims=CLAIMS78, version=2, cells="magma-fig7.7")
+@reproduction("magma-fig7.8", _QUICK77, _FULL77, version=2, cells="magma-fig7.7")
 def run78(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.8; beside it the same on systems without a slow core."""
     places = tuple(place for place in HETEROGENEOUS if place[0] in setting["tasks"])
@@ -287,10 +280,7 @@ def _uneven(rows: list[float]) -> float:
 
 ENOUGH = 0.9
 """What part of the throughput of the whole is not "drastically" less: our reading."""
-TINY = cases("Groups of 4 are slower", "clearly, against 1,000", f"whether they have less than {ENOUGH:.0%}",
-             none=0.0)
-ALIKE = cases("Other sizes of groups are not", "shown", f"the share of those with {ENOUGH:.0%} and more")
-PLANS, = claims("magma-fig7.13")
+TINY, ALIKE, PLANS = claims("magma-fig7.13")
 PLACE13: Place = "mix", "s2", "16GB/s"
 
 
@@ -300,8 +290,7 @@ def plans_of(jobs: int, cores: int) -> int:
 
 
 @reproduction("magma-fig7.13", Setting("quick", 2, FEW | {"jobs": 120, "sizes": (4, 10, 40, 120)}),
-              Setting("full", 10, WHOLE | {"jobs": 1_000, "sizes": (4, 10, 40, 100, 200, 500, 1_000)}),
-              claims=(TINY, ALIKE, PLANS))
+              Setting("full", 10, WHOLE | {"jobs": 1_000, "sizes": (4, 10, 40, 100, 200, 500, 1_000)}))
 def run713(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.13; as many jobs in all, chopped into groups of each size."""
     (small, *others, whole) = setting["sizes"]

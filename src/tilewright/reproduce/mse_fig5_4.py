@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.base import has_extra
 from tilewright.jobs import Runner
 from tilewright.report import landscape_plots
-from tilewright.reproduce.claims import Judgement, cases, judge, kept
+from tilewright.reproduce.claims import Judgement, judge
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import SearchSetup, bound, published, scores_table, searches, space_of
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, claims, reproduction
@@ -25,15 +25,7 @@ FIRST, LAST = 200, 1000
 _SHOWN = 3000
 
 UNIFORM = "uniform random"
-LARGE, SCATTER, LOW = claims("mse-fig5.4")
-STARTS = cases("Gamma starts in the low-performing region", "drawn",
-               f"the share of its first {FIRST} samples that are not high-performing")
-REACHES = kept("Gamma reaches a high-performing region", "drawn",
-               f"the share of the legal ones of its last {LAST:,} samples that are high-performing")
-STOPS = cases("Mind Mappings moves to higher-performing regions, and stays in a local optimum", "drawn",
-              f"whether more of its last {LAST:,} samples than of its first {FIRST} are high-performing, and its best "
-              "is more than 5 % above the best known (half for one of both)")
-CLAIMS = (LARGE, SCATTER, LOW, STARTS, REACHES, STOPS)
+LARGE, SCATTER, LOW, STARTS, REACHES, STOPS = claims("mse-fig5.4")
 
 
 def contenders(network: Network | None) -> tuple[Contender, ...]:
@@ -44,7 +36,7 @@ def contenders(network: Network | None) -> tuple[Contender, ...]:
 
 
 @reproduction("mse-fig5.4", Setting("quick", 3, {"samples": 5_000, "points": 5_000, **QUICK_NETWORK}),
-              Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}), claims=CLAIMS,
+              Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}),
               cells="mse-fig5.3")
 def run(setting: Setting, runner: Runner) -> Findings:
     """Draw the space and search it with every seed; the picture is that of the first."""

@@ -31,11 +31,11 @@ FULL = "Gamma"
 _DRAWN = 20_000
 _SPREAD = 1000.0
 
-TILE, LEAST, ENOUGH, SPREAD = CLAIMS = claims("mse-fig5.5", SPREAD=_SPREAD)
+TILE, LEAST, ENOUGH, SPREAD = claims("mse-fig5.5", SPREAD=_SPREAD)
 
 
 @reproduction("mse-fig5.5", Setting("quick", 3, {"samples": 5_000, "workloads": 3}),
-              Setting("full", 10, {"samples": 5_000, "workloads": 3}), claims=CLAIMS)
+              Setting("full", 10, {"samples": 5_000, "workloads": 3}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
     names = tuple(SIZES)[:setting["workloads"]]

@@ -14,11 +14,11 @@ FULL, WITHOUT, ONLY, STANDARD = "Gamma", "without crossover", "crossover only", 
 OURS, OURS_WITHOUT, OURS_ONLY = "our Gamma", "ours without crossover", "ours, crossover only"
 TEN = 10.0
 
-ORDER, HUGE, INADEQUATE, BEST = CLAIMS = claims("mse-fig5.6", ORDER=TEN)
+ORDER, HUGE, INADEQUATE, BEST = claims("mse-fig5.6", ORDER=TEN)
 
 
 @reproduction("mse-fig5.6", Setting("quick", 5, {"samples": 5_000, "workloads": 3}),
-              Setting("full", 10, {"samples": 5_000, "workloads": 3}), claims=CLAIMS)
+              Setting("full", 10, {"samples": 5_000, "workloads": 3}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with and without crossover, with nothing else, and without domain operators."""
     names = tuple(SIZES)[:setting["workloads"]]

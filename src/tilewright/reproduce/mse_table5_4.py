@@ -6,7 +6,7 @@ from statistics import geometric_mean, median
 
 from tilewright.jobs import Runner
 from tilewright.report import finite
-from tilewright.reproduce.claims import Claim, Judgement, judge, kept, part_of
+from tilewright.reproduce.claims import Claim, Judgement, judge, part_of
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, published_groups, reproduction
 from tilewright.search import PAPER
@@ -23,16 +23,8 @@ _REACH = geometric_mean(min(column[place] for column in rows) / rows[1][place]
                         for rows in PUBLISHED.values() for place in range(len(TESTED)))
 """What the mapping for dense activations reaches of the best published at each density."""
 _KEPT = 1 - log(0.997) / log(_REACH)
-_JUDGED = ("how much of what the dense mapping loses to the best EDP found at each density by any search it does not "
-           "lose (geometric means over densities and layers)")
-NEAR = kept("One fixed sparsity-aware mapping performs as mappings searched for each density",
-            "99.7 %, geometric mean", f"both operands sparse, the paper's weights: {_JUDGED}", _KEPT)
-ALONE = kept("The same with sparse inputs alone", "99.7 %, geometric mean", f"the paper's weights: {_JUDGED}", _KEPT)
-BAR = kept("A mapping scored by the geometric mean over densities performs so, both operands sparse",
-           "99.7 %, geometric mean", f"begun from the best mapping of the seed for each density: {_JUDGED}", _KEPT)
-BAR_ALONE = kept("A mapping scored so, with sparse inputs alone", "99.7 %, geometric mean", BAR.judged, _KEPT)
-DENSE, = claims("mse-table5.4", DENSE=geometric_mean(rows[1][-1] / rows[0][-1] for rows in PUBLISHED.values()))
-CLAIMS = (NEAR, ALONE, BAR, BAR_ALONE, DENSE)
+NEAR, ALONE, BAR, BAR_ALONE, DENSE = claims(
+    "mse-table5.4", *[_KEPT] * 4, geometric_mean(rows[1][-1] / rows[0][-1] for rows in PUBLISHED.values()))
 
 OURS = TESTED
 """Densities of the mappings scored by the geometric mean: no other search is over these."""
@@ -42,7 +34,7 @@ Best = Mapping[tuple[str, float], float]
 
 
 @reproduction("mse-table5.4", Setting("quick", 2, {"layers": ("conv3", "inception"), "samples": 4_000}),
-              Setting("full", 3, {"layers": ("conv3", "inception"), "samples": 200_000}), claims=CLAIMS)
+              Setting("full", 3, {"layers": ("conv3", "inception"), "samples": 200_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer over the paper's densities at once and at each density alone, in both readings."""
     layers = setting["layers"]

@@ -127,7 +127,7 @@ def _count(size: int, kind: Kind) -> dict[str, Any]:
     }
 
 
-PERFECT, REMAINDERS, GROWTH = CLAIMS = claims("ruby-table1", GROWTH=(712 * 233) ** 0.5 / 1.9)
+PERFECT, REMAINDERS, GROWTH = claims("ruby-table1", GROWTH=(712 * 233) ** 0.5 / 1.9)
 
 _ROWS = (
     ("published", "published"),
@@ -141,7 +141,7 @@ _ROWS = (
 )
 
 
-@reproduction("ruby-table1", Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}), claims=CLAIMS,
+@reproduction("ruby-table1", Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}),
               version=2)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Count every space at every size, in every convention."""

@@ -101,29 +101,35 @@ REPRODUCTIONS: Registry[Study] = Registry("reproduction")
 """All studies by name."""
 
 
-def claims(study: str, **figures: float) -> tuple[Claim, ...]:
-    """Return the claims of a study that ``data/claims.csv`` holds, in its order.
+_CLAIMS: dict[str, tuple[Claim, ...]] = {}
 
-    ``figures`` are those that follow from others, by the names of their claims.
+
+def claims(study: str, *first: float, **figures: float) -> tuple[Claim, ...]:
+    """Return the claims of a study, which ``data/claims.csv`` holds in the order in which they are judged.
+
+    Figures that follow from others, or from a published table, are given: those of the ``first`` claims in a row, and
+    others by the names of their claims.
     """
     head, *rows = published_cells("claims")
+    own = [row[1:] for row in rows if row[0] == study]
+    known = figures | {name: figure for (name, *_), figure in zip(own, first, strict=False)}
     made = []
-    for _, name, kind, *cells in (row for row in rows if row[0] == study):
+    for name, kind, *cells in own:
         said: dict[str, Any] = {column: cell for column, cell in zip(head[3:], cells, strict=True) if cell}
         numbers = {column: _quotient(said[column]) for column in ("figure", "none") if column in said}
-        given = {"figure": figures[name]} if name in figures else {}
-        made.append(KINDS[kind](**said | numbers | given))
-    return tuple(made)
+        made.append(KINDS[kind](**said | numbers | ({"figure": known[name]} if name in known else {})))
+    _CLAIMS[study] = tuple(made)
+    return _CLAIMS[study]
 
 
 def reproduction(name: str, quick: Setting, full: Setting, *, also: tuple[str, ...] = (),
                  **more: Any) -> Callable[[Run], Run]:
     """Register the function below as what measures a `Study`, which is found by the names in ``also``, too.
 
-    Title and source stand in ``data/studies.csv`` and the claims in ``data/claims.csv``, unless they are given.
+    Title and source stand in ``data/studies.csv``, and its claims are those that `claims` made, unless they are given.
     """
     def register(run: Run) -> Run:
-        told: dict[str, Any] = {} if "claims" in more else {"claims": claims(name)}
+        told: dict[str, Any] = {"claims": _CLAIMS.get(name, ())}
         for of, *texts in published_cells("studies"):
             if of == name:
                 told |= dict(zip(("title", "source"), texts, strict=True))
