@@ -6,8 +6,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from tilewright.packing import PACKERS, Buffers, PackingSession, inplace, pack, verify_packing
-from tilewright.packing.exact import _Search
+from tilewright.packing import PACKERS, Buffers, PackingSession, pack, verify_packing
+from tilewright.packing.methods import _Search
 
 
 def drawn(rng, most):
@@ -103,7 +103,7 @@ def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, count
     for _ in range(count):
         buffers = with_pairs(rng, equal)
         least = least_in_place(buffers)
-        monkeypatch.setattr(inplace, "MOST_CHOICES", 720)
+        monkeypatch.setattr("tilewright.packing.session.MOST_CHOICES", 720)
         found = pack(buffers, seconds=None)  # the first also waits for what is compiled
         assert verify_packing(buffers, found.offsets, found.height) == []
         assert found.bound <= least <= found.height and (not found.proven or found.height == least)
@@ -111,7 +111,7 @@ def test_buffers_in_the_place_of_others_are_placed_as_low_as_can_be(equal, count
             assert found.proven
             tight = pack(buffers, least - 1) if least > buffers.size.max() else found
             assert tight is found or (tight.offsets is None and tight.proven and tight.bound == least)
-        monkeypatch.setattr(inplace, "MOST_CHOICES", 2)
+        monkeypatch.setattr("tilewright.packing.session.MOST_CHOICES", 2)
         some = pack(buffers)
         assert verify_packing(buffers, some.offsets, some.height) == [] and some.bound <= least
         better += least < least_height(buffers)

@@ -7,6 +7,8 @@ it moves; and what no plan can do with less of. It is checked by carrying it out
 import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import role_bound as role_bound
 from tilewright.allocation.bounds import standing_bounds as standing_bounds
+from tilewright.allocation.network import MOST_PARTS as MOST_PARTS
+from tilewright.allocation.network import Parts as Parts
 from tilewright.allocation.network import network_problem as network_problem
 from tilewright.allocation.objectives import PlanTask as PlanTask
 from tilewright.allocation.objectives import peak_plan as peak_plan
@@ -18,8 +20,6 @@ from tilewright.allocation.offline import offline_words as offline_words
 from tilewright.allocation.order import in_order as in_order
 from tilewright.allocation.order import predecessors as predecessors
 from tilewright.allocation.order import reordered as reordered
-from tilewright.allocation.parts import MOST_PARTS as MOST_PARTS
-from tilewright.allocation.parts import Parts as Parts
 from tilewright.allocation.problem import Bus as Bus
 from tilewright.allocation.problem import OperationStep as OperationStep
 from tilewright.allocation.problem import Pad as Pad
@@ -28,8 +28,6 @@ from tilewright.allocation.problem import ResidentTensor as ResidentTensor
 from tilewright.allocation.problem import cut_tensors as cut_tensors
 from tilewright.allocation.problem import packed as packed
 from tilewright.allocation.problem import read_pads as read_pads
-from tilewright.allocation.records import PlannedStay as PlannedStay
-from tilewright.allocation.records import PlannedTransfer as PlannedTransfer
 from tilewright.allocation.records import PlanRecord as PlanRecord
 from tilewright.allocation.records import SolverResult as SolverResult
 from tilewright.allocation.records import plan_record as plan_record
@@ -38,6 +36,7 @@ from tilewright.allocation.search import SOLVERS as SOLVERS
 from tilewright.allocation.search import PlanSearch as PlanSearch
 from tilewright.allocation.sets import best_order as best_order
 from tilewright.allocation.simulation import simulate as simulate
+from tilewright.allocation.stays import DmaTransfer as DmaTransfer
 from tilewright.allocation.stays import PlanTally as PlanTally
 from tilewright.allocation.stays import Prices as Prices
 from tilewright.allocation.stays import Stay as Stay

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,16 +15,16 @@ SECONDS, MANY = 1.0, 300
 """For the stays of a scratchpad; and stays beyond which only the first place that is free is tried."""
 
 
-def addressed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[int, ...] | None:
-    """Return an address for each stay, none of which overlap in time and place; None where none are found."""
-    found = [0] * len(stays)
+def addressed(problem: ResidencyProblem, stays: Sequence[Stay]) -> tuple[Stay, ...] | None:
+    """Return the stays with addresses, none of which overlap in time and place; None where none are found."""
+    found = list(stays)
     for pad in range(len(problem.pads)):
         mine = [at for at, stay in enumerate(stays) if stay.pad == pad]
         offsets, _ = _packed(problem, [stays[at] for at in mine])
         if offsets is None:
             return None
         for at, offset in zip(mine, offsets, strict=True):
-            found[at] = offset
+            found[at] = replace(stays[at], address=offset)
     return tuple(found)
 
 

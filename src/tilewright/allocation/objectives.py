@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from tilewright.allocation.bounds import standing_bounds
-from tilewright.allocation.parts import stays_of_parts
+from tilewright.allocation.network import stays_of_parts
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.records import PlanRecord, plan_record
 from tilewright.allocation.search import SOLVERS, PlanSearch
@@ -45,7 +45,7 @@ class PlanTask:
             search.whole = PlanSearch(problem.whole, Prices(problem.whole, metrics), self.seconds / 2, self.stopped)
         standing_bounds(search)
         if self.known is not None and self.known.problem == problem:
-            search.take("the plan before", self.known.stays, [stay.address for stay in self.known.residency])
+            search.take("the plan before", self.known.residency)
         return search
 
     def before(self) -> tuple[PlanRecord, ...]:
@@ -67,7 +67,7 @@ def summed_plan(task: PlanTask) -> PlanRecord:
     whole = search.whole
     if whole is not None and not search.closed:
         SOLVERS.get(task.solver)(whole)
-        search.take("whole tensors", *stays_of_parts(whole.problem, task.problem, whole.stays, whole.addresses))
+        search.take("whole tensors", stays_of_parts(whole.problem, task.problem, whole.stays))
     SOLVERS.get(task.solver)(search)
     return task.record(search)
 

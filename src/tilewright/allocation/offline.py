@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tilewright.allocation.parts import PART
-from tilewright.allocation.records import PlannedStay, PlanRecord
+from tilewright.allocation.network import PART
+from tilewright.allocation.records import PlanRecord
+from tilewright.allocation.stays import Stay
 from tilewright.allocation.tiles import TILE
 from tilewright.base import InputError
 
@@ -41,7 +42,7 @@ def offline_plan(plan: PlanRecord) -> tuple[OfflineTensor, ...]:
         raise InputError("--export-tflite", "must be of a plan without tiles and without parts", plan.network,
                          "Enlarge the scratchpads, or give --oversize cut or refuse")
     begins = [0, *accumulate(pad.capacity_bytes for pad in plan.pads)]
-    stays: dict[int, list[PlannedStay]] = {}
+    stays: dict[int, list[Stay]] = {}
     for one in plan.residency:
         stays.setdefault(one.tensor, []).append(one)
     left = dict(_left(plan, stays))
@@ -53,10 +54,10 @@ def offline_plan(plan: PlanRecord) -> tuple[OfflineTensor, ...]:
     return found
 
 
-def _left(plan: PlanRecord, stays: dict[int, list[PlannedStay]]) -> Iterator[tuple[int, str]]:
+def _left(plan: PlanRecord, stays: dict[int, list[Stay]]) -> Iterator[tuple[int, str]]:
     """Yield tensors that are left to the run, and why."""
     cut = {name for name, _ in plan.cut}
-    kept: list[PlannedStay] = []
+    kept: list[Stay] = []
     outer: list[int] = []
     for at, tensor in enumerate(plan.tensors):
         mine = stays.get(at, [])
@@ -72,7 +73,7 @@ def _left(plan: PlanRecord, stays: dict[int, list[PlannedStay]]) -> Iterator[tup
             kept += mine
     for at in outer:  # in the arena before the first operation, or after the last one
         stay, tensor = stays[at][0], plan.tensors[at]
-        whole = PlannedStay(at, stay.pad, 0 if tensor.outside else stay.first,
+        whole = Stay(at, stay.pad, 0 if tensor.outside else stay.first,
                             len(plan.steps) - 1 if tensor.leaves else stay.last, stay.begins, stay.address)
         if any(_clash(plan, whole, other) for other in kept):
             yield at, "another is there before the network begins or after it ends with it"
@@ -80,7 +81,7 @@ def _left(plan: PlanRecord, stays: dict[int, list[PlannedStay]]) -> Iterator[tup
             kept.append(whole)
 
 
-def _clash(plan: PlanRecord, one: PlannedStay, other: PlannedStay) -> bool:
+def _clash(plan: PlanRecord, one: Stay, other: Stay) -> bool:
     """Whether two stays share an address at one time."""
     return (one.pad == other.pad and one.first <= other.last and other.first <= one.last
             and one.address < other.address + plan.tensors[other.tensor].size_bytes

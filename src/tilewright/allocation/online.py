@@ -202,7 +202,7 @@ class OnlineRun:
         if guide is not None:
             self.value *= [LEAST_SHARE + guide.get((one, at), 0.0) for at, one in pairs]
 
-    def plans(self) -> Iterator[tuple[tuple[Stay, ...], tuple[int, ...]]]:
+    def plans(self) -> Iterator[tuple[Stay, ...]]:
         """Give plans with their addresses, for each way to weigh what waits."""
         for power in POWERS:
             for far in FAR:
@@ -210,7 +210,7 @@ class OnlineRun:
                 if found is not None:
                     yield found
 
-    def _plan(self, far: float, power: float) -> tuple[tuple[Stay, ...], tuple[int, ...]] | None:
+    def _plan(self, far: float, power: float) -> tuple[Stay, ...] | None:
         """Return a plan; where a step finds no place, its tensors are bound to scratchpads that fit by size."""
         for _ in range(MOST_FORCED):
             *found, failed = run(self.starts, self.tensors, self.following, self.allowed, self.rooms, self.tops,
@@ -223,19 +223,17 @@ class OnlineRun:
             self.allowed[self.starts[failed]:self.starts[failed + 1]] = bound
         return None
 
-    def _stays(self, pads: NDArray[np.int64], lows: NDArray[np.int64], joined: NDArray[np.bool_],
-               ) -> tuple[tuple[Stay, ...], tuple[int, ...]]:
-        stays, places = list[Stay](), list[int]()
+    def _stays(self, pads: NDArray[np.int64], lows: NDArray[np.int64], joined: NDArray[np.bool_]) -> tuple[Stay, ...]:
+        stays = list[Stay]()
         last: dict[int, int] = {}
         steps = np.repeat(np.arange(len(self.problem.steps)), np.diff(self.starts)).tolist()
         for tensor, pad, low, same, at in zip(self.tensors.tolist(), pads.tolist(), lows.tolist(), joined.tolist(),
                                               steps, strict=True):
             if same:
                 before = stays[last[tensor]]
-                stays[last[tensor]] = Stay(tensor, pad, before.first, at, before.begins)
+                stays[last[tensor]] = Stay(tensor, pad, before.first, at, before.begins, before.address)
                 continue
             made = tensor not in last and not self.problem.tensors[tensor].outside
             last[tensor] = len(stays)
-            stays.append(Stay(tensor, pad, at, at, "made" if made else "load"))
-            places.append(low)
-        return tuple(stays), tuple(places)
+            stays.append(Stay(tensor, pad, at, at, "made" if made else "load", low))
+        return tuple(stays)

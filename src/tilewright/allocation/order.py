@@ -51,7 +51,7 @@ def reordered(problem: ResidencyProblem, metrics: Sequence[str], seconds: float,
         made = in_order(problem, order)
         prices = Prices(made, tuple(metrics))
         if len(order) > LARGE:
-            return min((prices.score(transfers_of(made, stays)) for stays, _ in islice(
+            return min((prices.score(transfers_of(made, stays)) for stays in islice(
                 OnlineRun(made, prices).plans(), 1)), default=LARGEST)
         return min(prices.score(transfers_of(made, rule(made, prices))) for rule in (belady, greedy))
 

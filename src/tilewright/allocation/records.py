@@ -9,34 +9,10 @@ from typing import Any
 from tilewright.allocation.problem import OperationStep, Pad, ResidencyProblem, ResidentTensor
 from tilewright.allocation.search import PlanSearch
 from tilewright.allocation.simulation import simulate
-from tilewright.allocation.stays import Beginning, PlanTally, Stay, TransferKind, tally, transfers_of
+from tilewright.allocation.stays import DmaTransfer, PlanTally, Stay, tally, transfers_of
 from tilewright.base import InputError, RecordFormat, read_record
 
 FORMAT = RecordFormat("tilewright allocation 1", "a plan", "allocate", ("gap",))
-
-
-@dataclass(frozen=True)
-class PlannedStay:
-    """A tensor on a scratchpad at an address, from step ``first`` to step ``last``, both included."""
-
-    tensor: int
-    pad: int
-    first: int
-    last: int
-    begins: Beginning
-    address: int
-
-
-@dataclass(frozen=True)
-class PlannedTransfer:
-    """What the DMA moves, in order: loads and moves before ``step`` runs, stores after it; -1 is the main memory."""
-
-    kind: TransferKind
-    tensor: int
-    origin: int
-    target: int
-    step: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -66,8 +42,8 @@ class PlanRecord:
     pads: tuple[Pad, ...]
     tensors: tuple[ResidentTensor, ...]
     steps: tuple[OperationStep, ...]
-    residency: tuple[PlannedStay, ...]
-    transfers: tuple[PlannedTransfer, ...]
+    residency: tuple[Stay, ...]
+    transfers: tuple[DmaTransfer, ...]
     tally: PlanTally
     score: float
     bound: float
@@ -100,11 +76,6 @@ class PlanRecord:
         """What was solved."""
         return ResidencyProblem(self.network, self.steps, self.tensors, self.pads, self.cut)
 
-    @property
-    def stays(self) -> tuple[Stay, ...]:
-        """The residency without its addresses."""
-        return tuple(Stay(one.tensor, one.pad, one.first, one.last, one.begins) for one in self.residency)
-
     def plain(self) -> dict[str, Any]:
         """Return all of it as plain data, with the gap."""
         return {"kind": self.kind, "gap": self.gap} | asdict(self)
@@ -115,16 +86,11 @@ def plan_record(search: PlanSearch, told: dict[str, Any], results: Sequence[Solv
     problem, prices = search.problem, search.prices
     assert search.score is not None
     moved = transfers_of(problem, search.stays)
-    simulated = simulate(problem, search.stays, search.addresses, channels)
-    transfers = tuple(PlannedTransfer(
-        one.kind, one.tensor, one.pad if one.kind == "store" else one.origin, -1 if one.kind == "store" else one.pad,
-        one.step, one.bytes) for one in moved)
-    residency = tuple(PlannedStay(stay.tensor, stay.pad, stay.first, stay.last, stay.begins, address)
-                      for stay, address in sorted(zip(search.stays, search.addresses, strict=True),
-                                                  key=lambda one: (one[0].first, one[0].tensor)))
+    simulated = simulate(problem, search.stays, channels)
+    residency = tuple(sorted(search.stays, key=lambda one: (one.first, one.tensor)))
     return PlanRecord(
         kind=FORMAT.kind, network=problem.name, pads=problem.pads, tensors=problem.tensors, steps=problem.steps,
-        residency=residency, transfers=transfers, tally=tally(problem, moved), score=prices.first(search.score),
+        residency=residency, transfers=moved, tally=tally(problem, moved), score=prices.first(search.score),
         bound=prices.first(search.bound), proven=search.closed, cut=problem.cut_bytes, channels=channels,
         bounds={name: prices.first(bound) for name, bound in search.bounds.items()},
         trace=tuple((at, prices.first(score), by) for at, score, by in search.trace),

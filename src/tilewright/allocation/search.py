@@ -28,7 +28,7 @@ class PlanSearch:
     """Says whether it is to end early."""
     score: int | None = None
     stays: tuple[Stay, ...] = ()
-    addresses: tuple[int, ...] = ()
+    """Those of the best plan, with their addresses."""
     bounds: dict[str, int] = field(default_factory=dict)
     """What no plan scores below, by how it was found."""
     trace: list[tuple[float, int, str]] = field(default_factory=list)
@@ -80,9 +80,9 @@ class PlanSearch:
         score = self.prices.score(transfers_of(self.problem, stays))
         if self.score is not None and (score >= self.score or self.left <= 0):
             return False
-        places = addressed(self.problem, stays)
-        if places is not None:
-            self.take(name, stays, places)
+        placed = addressed(self.problem, stays)
+        if placed is not None:
+            self.take(name, placed)
             return False
         self._place_anew(name, stays)
         if self.score is None:
@@ -96,13 +96,13 @@ class PlanSearch:
         kept = {(stay.tensor, at): 1.0 for stay in stays for at in self.problem.touches[stay.tensor]
                 if stay.first <= at < stay.last}
         for found in OnlineRun(self.problem, self.prices, kept).plans():
-            self.take(name, *found)
+            self.take(name, found)
 
-    def take(self, name: str, stays: Sequence[Stay], addresses: Sequence[int]) -> None:
+    def take(self, name: str, stays: Sequence[Stay]) -> None:
         """Take a plan with addresses if it is the best."""
         score = self.prices.score(transfers_of(self.problem, stays))
         if self.score is None or score < self.score:
-            self.score, self.stays, self.addresses = score, tuple(stays), tuple(addresses)
+            self.score, self.stays = score, tuple(stays)
             self.trace.append((time.perf_counter() - self.began, score, name))
             if self.told is not None:
                 self.told(self)

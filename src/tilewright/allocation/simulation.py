@@ -86,23 +86,21 @@ class _Places:
         return [one for one in before if one != NONE]
 
 
-def simulate(problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int = 1,
-             ) -> SimulatedPlan:
+def simulate(problem: ResidencyProblem, stays: Sequence[Stay], channels: int = 1) -> SimulatedPlan:
     """Return what a plan takes where transfers overlap compute: double buffering, as far as there is room.
 
     A load begins as soon as a channel is free, the last operation that used its place has ended, and what lay there is
     stored; the main memory must have what it loads. An operation begins when the one before it has ended, its loads
     have, and the place of its results is free. Stores begin when the operation that writes has ended.
     """
-    return _Run(problem, stays, addresses, channels).done()
+    return _Run(problem, stays, channels).done()
 
 
 class _Run:
     """One simulation."""
 
-    def __init__(self, problem: ResidencyProblem, stays: Sequence[Stay], addresses: Sequence[int], channels: int,
-                 ) -> None:
-        self.problem, self.stays, self.addresses = problem, stays, addresses
+    def __init__(self, problem: ResidencyProblem, stays: Sequence[Stay], channels: int) -> None:
+        self.problem, self.stays = problem, stays
         self.moved = transfers_of(problem, stays)
         least = min((self._cycles(one) for one in self.moved), default=1)
         self.channels = [_Channel(number, least) for number in range(min(channels, 2 * len(stays) + 1))]
@@ -144,8 +142,9 @@ class _Run:
 
     def _room(self, place: int) -> int:
         """Return when the place of a stay is free, which is its own from then on."""
-        stay, low = self.stays[place], self.addresses[place]
-        before = self.places[stay.pad].replace(low, low + self.problem.rooms[stay.tensor][stay.pad], place)
+        stay = self.stays[place]
+        before = self.places[stay.pad].replace(
+            stay.address, stay.address + self.problem.rooms[stay.tensor][stay.pad], place)
         return max((max(self.ends[self.stays[one].last + 1], self.free[one]) for one in before), default=0)
 
     def _at(self, tensor: int, step: int) -> int:

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from tilewright.allocation.addresses import proven_conflict
-from tilewright.allocation.bounds import standing_bounds
-from tilewright.allocation.flow import flow_bound
+from tilewright.allocation.bounds import flow_bound, standing_bounds
 from tilewright.allocation.heuristics import (
     LARGE,
     belady,
@@ -17,10 +16,16 @@ from tilewright.allocation.heuristics import (
     onsram_static,
     placed,
 )
-from tilewright.allocation.linear import LinearProgram, linear_program
-from tilewright.allocation.parts import shares_of_parts
+from tilewright.allocation.linear import (
+    EXTRA,
+    LinearProgram,
+    ProgramOutcome,
+    by_constraints,
+    by_mathopt,
+    linear_program,
+)
+from tilewright.allocation.network import shares_of_parts
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.programs import ProgramOutcome, by_constraints, by_mathopt
 from tilewright.allocation.search import SOLVERS, PlanSearch
 from tilewright.allocation.sets import best_sets
 from tilewright.allocation.stays import Prices, Shares, Stay, held_of, stays_of
@@ -31,7 +36,7 @@ RULES: dict[str, Rule] = {
     "naive": naive, "onsram-static": onsram_static, "onsram-eager": eager, "onsram-multi": onsram_multi,
     "colouring": colouring, "belady": belady, "greedy": greedy}
 """Heuristics, those of the literature first."""
-EXTRA = "cp-sat"
+
 MOST_CELLS = 200_000
 """Places of tensors over time beyond which `exact` leaves out the integer program."""
 MOST_CUTS = 50
@@ -71,8 +76,8 @@ def online(search: PlanSearch) -> None:
 def _online(search: PlanSearch, shares: Shares | None = None) -> None:
     from tilewright.allocation.online import OnlineRun  # noqa: PLC0415  (Numba loads late)
 
-    for stays, places in OnlineRun(search.problem, search.prices, shares).plans():
-        search.take("online", stays, places)
+    for stays in OnlineRun(search.problem, search.prices, shares).plans():
+        search.take("online", stays)
         if search.closed or search.left <= 0:
             break
     if search.score is None:

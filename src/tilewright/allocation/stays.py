@@ -39,21 +39,25 @@ class Stay:
     first: int
     last: int
     begins: Beginning
+    address: int = AWAY
+    """`AWAY` as long as it has none."""
 
 
 @dataclass(frozen=True)
 class DmaTransfer:
-    """What the DMA moves: loads and moves before step ``step`` runs, stores after it.
-
-    ``pad`` is where a load or a move ends and a store begins; ``origin`` where a move begins.
-    """
+    """What the DMA moves: loads and moves before step ``step`` runs, stores after it; -1 is the main memory."""
 
     kind: TransferKind
     tensor: int
-    pad: int
+    origin: int
+    target: int
     step: int
     bytes: int
-    origin: int = AWAY
+
+    @property
+    def pad(self) -> int:
+        """Where a load or a move ends and a store begins."""
+        return self.origin if self.kind == "store" else self.target
 
 
 @dataclass(frozen=True)
@@ -128,14 +132,14 @@ def _transfers(problem: ResidencyProblem, stays: Sequence[Stay]) -> Iterator[Dma
         for at, stay in enumerate(mine):
             if stay.begins != "made":
                 origin = mine[at - 1].pad if stay.begins == "move" else AWAY
-                yield DmaTransfer(stay.begins, tensor, stay.pad, stay.first, size, origin)
+                yield DmaTransfer(stay.begins, tensor, origin, stay.pad, stay.first, size)
         loads = [stay.first for stay in mine if stay.begins == "load"]
         for written, following in versions(problem, tensor):
             last = following == len(problem.steps)
             # A load at the step that writes next brings in what was before.
             if any(written < at <= following for at in loads) or (last and problem.tensors[tensor].leaves):
                 pad = next(stay.pad for stay in mine if stay.first <= written <= stay.last)
-                yield DmaTransfer("store", tensor, pad, written, size)
+                yield DmaTransfer("store", tensor, pad, AWAY, written, size)
 
 
 def versions(problem: ResidencyProblem, tensor: int) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,8 @@ from math import ceil, inf, isclose
 import numpy as np
 
 from tilewright.allocation.problem import Bus
-from tilewright.allocation.records import PlannedStay, PlannedTransfer, PlanRecord
+from tilewright.allocation.records import PlanRecord
+from tilewright.allocation.stays import DmaTransfer, Stay
 from tilewright.base import InputError
 
 MAIN, MOST_FAULTS = -1, 50
@@ -74,7 +75,7 @@ def _unknown(plan: PlanRecord) -> Iterator[PlanFault]:
             yield PlanFault("transfers name tensors, ends and steps that there are", f"transfer {at}")
 
 
-def _room(plan: PlanRecord, stay: PlannedStay) -> int:
+def _room(plan: PlanRecord, stay: Stay) -> int:
     """Return words that a stay takes."""
     return ceil(plan.tensors[stay.tensor].size_bytes / plan.pads[stay.pad].word_bytes)
 
@@ -120,24 +121,24 @@ class _Replay:
         self.versions = [0] * len(plan.tensors)
         self.main = [0 if tensor.outside else -1 for tensor in plan.tensors]
         """Version of each tensor that the main memory has; -1 for none."""
-        self.left: dict[int, PlannedStay] = {}
+        self.left: dict[int, Stay] = {}
         """Stays that ended with the step before."""
-        self.written: list[PlannedStay] = []
+        self.written: list[Stay] = []
         """Stays whose words were written in this step."""
 
-    def _span(self, stay: PlannedStay) -> slice:
+    def _span(self, stay: Stay) -> slice:
         begin = max(0, stay.address) // self.plan.pads[stay.pad].word_bytes
         return slice(begin, begin + _room(self.plan, stay))
 
-    def _tags(self, stay: PlannedStay, version: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    def _tags(self, stay: Stay, version: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         words = len(self.words[stay.pad][self._span(stay)])
         return (stay.tensor * _VERSIONS + version) * _WORDS + np.arange(words, dtype=np.int64)
 
-    def _write(self, stay: PlannedStay, version: int) -> None:
+    def _write(self, stay: Stay, version: int) -> None:
         self.words[stay.pad][self._span(stay)] = self._tags(stay, version)
         self.written.append(stay)
 
-    def _overwritten(self, here: dict[int, PlannedStay]) -> Iterator[PlannedStay]:
+    def _overwritten(self, here: dict[int, Stay]) -> Iterator[Stay]:
         """Give what was written in this step, or shares words with that."""
         spans = [(stay.pad, self._span(stay)) for stay in self.written]
         for stay in here.values():
@@ -145,7 +146,7 @@ class _Replay:
             if any(pad == stay.pad and other.start < span.stop and span.start < other.stop for pad, other in spans):
                 yield stay
 
-    def _holds(self, stay: PlannedStay) -> bool:
+    def _holds(self, stay: Stay) -> bool:
         found = self.words[stay.pad][self._span(stay)]
         return len(found) == _room(self.plan, stay) and np.array_equal(
             found, self._tags(stay, self.versions[stay.tensor]))
@@ -153,14 +154,14 @@ class _Replay:
     def faults(self) -> Iterator[PlanFault]:
         """Carry the plan out, and give what goes wrong."""
         plan = self.plan
-        before: dict[int, list[PlannedTransfer]] = {}
-        after: dict[int, list[PlannedTransfer]] = {}
+        before: dict[int, list[DmaTransfer]] = {}
+        after: dict[int, list[DmaTransfer]] = {}
         for one in plan.transfers:
             (after if one.kind == "store" else before).setdefault(one.step, []).append(one)
-        coming: dict[int, list[PlannedStay]] = {}
+        coming: dict[int, list[Stay]] = {}
         for stay in plan.residency:
             coming.setdefault(stay.first, []).append(stay)
-        here: dict[int, PlannedStay] = {}
+        here: dict[int, Stay] = {}
         for at in range(len(plan.steps)):
             self.left = {one: stay for one, stay in here.items() if stay.last == at - 1}
             for number in self.left:
@@ -182,7 +183,7 @@ class _Replay:
     def _name(self, tensor: int, at: int) -> str:
         return f"{self.plan.tensors[tensor].name} at {self.plan.steps[at].name}"
 
-    def _arrive(self, at: int, here: dict[int, PlannedStay], coming: list[PlannedTransfer]) -> Iterator[PlanFault]:
+    def _arrive(self, at: int, here: dict[int, Stay], coming: list[DmaTransfer]) -> Iterator[PlanFault]:
         """Move and load: all moves read before anything is written."""
         wanted = sorted((stay.tensor, stay.pad, stay.begins) for stay in here.values()
                         if stay.first == at and stay.begins != "made")
@@ -200,7 +201,7 @@ class _Replay:
         for one in coming:
             self._write(here[one.tensor], self.versions[one.tensor])
 
-    def _run(self, at: int, here: dict[int, PlannedStay]) -> Iterator[PlanFault]:
+    def _run(self, at: int, here: dict[int, Stay]) -> Iterator[PlanFault]:
         """Run an operation: what it reads and writes must be there, before and after, and all else that stays."""
         step = self.plan.steps[at]
         for one in (*step.reads, *step.writes):
@@ -222,13 +223,13 @@ class _Replay:
                 yield PlanFault("what stays is not overwritten", self._name(stay.tensor, at))
 
 
-def _ways(plan: PlanRecord, one: PlannedTransfer) -> list[Bus]:
+def _ways(plan: PlanRecord, one: DmaTransfer) -> list[Bus]:
     ways = [plan.pads[end].across if one.kind == "move" else plan.pads[end].dram
             for end in (one.origin, one.target) if end != MAIN]
     return [way for way in ways if way is not None]
 
 
-def _cycles(plan: PlanRecord, one: PlannedTransfer) -> int:
+def _cycles(plan: PlanRecord, one: DmaTransfer) -> int:
     return max((ceil(one.bytes / way.bytes_per_cycle) for way in _ways(plan, one)), default=0)
 
 

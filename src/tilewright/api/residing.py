@@ -18,11 +18,10 @@ from tilewright.allocation import (
     SOLVERS,
     TILE,
     Bus,
+    DmaTransfer,
     Pad,
     Parts,
     PlanFault,
-    PlannedStay,
-    PlannedTransfer,
     PlanRecord,
     PlanSearch,
     PlanTally,
@@ -30,6 +29,7 @@ from tilewright.allocation import (
     Prices,
     ResidencyProblem,
     SolverResult,
+    Stay,
     best_order,
     in_order,
     network_problem,
@@ -85,7 +85,7 @@ class ScratchpadPlan(OnSheet):
     place: str = field(default="", compare=False)
 
     @property
-    def residency(self) -> tuple[PlannedStay, ...]:
+    def residency(self) -> tuple[Stay, ...]:
         """The stays of tensors on scratchpads, with their addresses."""
         return self.record.residency
 
@@ -99,7 +99,7 @@ class ScratchpadPlan(OnSheet):
         return found
 
     @property
-    def transfers(self) -> tuple[PlannedTransfer, ...]:
+    def transfers(self) -> tuple[DmaTransfer, ...]:
         """What the DMA moves."""
         return self.record.transfers
 

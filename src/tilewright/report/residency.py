@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.allocation import PlannedStay, PlanRecord, ResidentTensor
+from tilewright.allocation import PlanRecord, ResidentTensor, Stay
 from tilewright.base import Plot, Table, Value
 from tilewright.hardware import format_bytes
 from tilewright.report.fronts import LEGEND
@@ -81,7 +81,7 @@ def _live(record: PlanRecord) -> NDArray[np.int64]:
 
 def _spilled(record: PlanRecord) -> Table:
     rows: list[tuple[Value, ...]] = []
-    live, stays, stored = _live(record), dict[int, list[PlannedStay]](), dict[int, int]()
+    live, stays, stored = _live(record), dict[int, list[Stay]](), dict[int, int]()
     for stay in record.residency:
         stays.setdefault(stay.tensor, []).append(stay)
     for moved in record.transfers:

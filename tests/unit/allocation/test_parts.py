@@ -23,11 +23,11 @@ from tilewright.allocation import (
     standing_bounds,
     verify,
 )
+from tilewright.allocation.bounds import flow_bound
 from tilewright.allocation.depth import _outside
-from tilewright.allocation.flow import flow_bound
+from tilewright.allocation.linear import ProgramOutcome
+from tilewright.allocation.network import split_problem, stays_of_parts
 from tilewright.allocation.online import OnlineRun
-from tilewright.allocation.parts import split_problem, stays_of_parts
-from tilewright.allocation.programs import ProgramOutcome
 from tilewright.base import InputError
 
 TOLD = {"command": "", "machine": "", "assumptions": (), "solver": "", "objective": ("bytes",)}
@@ -83,7 +83,7 @@ def test_no_plan_is_worse_for_parts_and_all_are_carried_out():
         for problem in map(narrow, drawn(83, 3, most_steps=6, **kind)):
             whole, parts = solved(problem), solved(split(problem, 3))
             same = PlanSearch(parts.problem, parts.prices)
-            same.take("whole", *stays_of_parts(problem, parts.problem, whole.stays, whole.addresses))
+            same.take("whole", stays_of_parts(problem, parts.problem, whole.stays))
             assert same.prices.first(same.score) == whole.prices.first(whole.score)
             assert faults(same) == faults(parts) == ()
             assert all(faults(solved(parts.problem, rule)) == () for rule in ("naive", "onsram-multi", "colouring"))
@@ -99,7 +99,7 @@ def test_parts_and_their_tensors_run_in_one_order():
         step.name for step in problem.steps]
     whole = solved(parts.whole)
     search = PlanSearch(parts, Prices(parts, ("bytes",)))
-    search.take("whole", *stays_of_parts(parts.whole, parts, whole.stays, whole.addresses))
+    search.take("whole", stays_of_parts(parts.whole, parts, whole.stays))
     assert faults(search) == ()
 
 
@@ -149,7 +149,7 @@ def test_places_are_in_whole_words_whatever_size_most_tensors_have():
     problem = ResidencyProblem("words", steps, tensors, (*read_pads("2x6B"), Pad("words", 32, word_bytes=4)))
     for plan in OnlineRun(problem, Prices(problem, ("bytes",))).plans():
         search = PlanSearch(problem, Prices(problem, ("bytes",)))
-        search.take("online", *plan)
+        search.take("online", plan)
         assert faults(search) == ()
 
 

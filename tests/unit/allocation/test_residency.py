@@ -42,8 +42,7 @@ from tilewright.allocation import (
     ResidentTensor as Held,
 )
 from tilewright.allocation.addresses import proven_conflict
-from tilewright.allocation.bounds import capacity_bound
-from tilewright.allocation.flow import flow_bound
+from tilewright.allocation.bounds import capacity_bound, flow_bound
 from tilewright.allocation.online import OnlineRun
 from tilewright.allocation.sets import best_sets
 from tilewright.allocation.solvers import RULES
@@ -130,7 +129,7 @@ def test_every_plan_of_addresses_given_as_tensors_come_holds_and_they_save_most_
         prices = Prices(problem, ("bytes",))
         for plan in OnlineRun(problem, prices).plans():
             search = PlanSearch(problem, prices)
-            search.take("online", *plan)
+            search.take("online", plan)
             assert verify(recorded(search)) == ()
         for name in spent:
             spent[name] += prices.first(solved(problem, name).score) - prices.first(prices.compulsory)
@@ -245,8 +244,8 @@ def test_transfers_hide_behind_operations_as_far_as_addresses_allow():
     for problem in drawn(53, 15, most_steps=9):
         search = solved(problem)
         plan = recorded(search)
-        over = simulate(problem, search.stays, search.addresses, 1)
-        more = simulate(problem, search.stays, search.addresses, 3)
+        over = simulate(problem, search.stays, 1)
+        more = simulate(problem, search.stays, 3)
         busy = sum(one.end - one.start for one in over.events if one.kind != "compute")
         assert busy == plan.tally.dma_cycles
         assert max(busy, plan.tally.compute_cycles) <= over.cycles <= plan.tally.latency_cycles
@@ -263,10 +262,10 @@ def test_nothing_comes_to_a_place_before_what_was_there_is_used_and_stored():
     seen = 0
     for problem in drawn(59, 40, most_steps=9):
         search = solved(problem)
-        events = simulate(problem, search.stays, search.addresses, 2).events
+        events = simulate(problem, search.stays, 2).events
         at = {(one.kind, one.subject, one.step): one for one in events}
-        placed = [(stay, low, low + problem.rooms[stay.tensor][stay.pad])
-                  for stay, low in zip(search.stays, search.addresses, strict=True)]
+        placed = [(stay, stay.address, stay.address + problem.rooms[stay.tensor][stay.pad])
+                  for stay in search.stays]
         for stay, low, high in placed:
             after = at["compute", stay.first, stay.first] if stay.begins == "made" else at[
                 stay.begins, stay.tensor, stay.first]

@@ -139,7 +139,7 @@ def test_words_of_the_main_memory_are_those_of_plans_for_scratchpads_and_of_thei
         search = PlanSearch(posed, Prices(posed, ("bytes",)))
         SOLVERS.get(solver)(search)
         took = tally(posed, transfers_of(posed, search.stays))
-        events = simulate(posed, search.stays, search.addresses).events
+        events = simulate(posed, search.stays).events
         moved = {kind: sum(posed.tensors[one.subject].size_bytes for one in events if one.kind == kind)
                  for kind in ("load", "store")}
         assert (moved["load"], moved["store"]) == (took.loaded_bytes, took.stored_bytes)

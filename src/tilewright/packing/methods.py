@@ -1,24 +1,24 @@
-"""The search of canonical placements, restarted in several orders of preference, for one height after the other.
+"""Ways to place buffers: in one go, by constraint programming, and by a search of canonical placements.
 
-The ideas are those of MiniMalloc (Moffitt, ASPLOS 2023): canonical placements, bounds by section of time, dominance,
-several orders. Here a node has two branches, the lowest buffer where it rests or above that, and positions are raised
-by what must lie below them. Parts that share no time are searched apart.
+The search is restarted in several orders of preference, for one height after the other. Its ideas are those of
+MiniMalloc (Moffitt, ASPLOS 2023): canonical placements, bounds by section of time, dominance, several orders. Here a
+node has two branches, the lowest buffer where it rests or above that, and positions are raised by what must lie below
+them. Parts that share no time are searched apart.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from tilewright.base import require_extra
 from tilewright.packing.buffers import Ints
-from tilewright.packing.heuristics import best_fit, greedy_by_size, hill_climb
 from tilewright.packing.session import PACKERS, PackingSession
 
-if TYPE_CHECKING:
-    from tilewright.packing.kernels import Instance, SearchState
-
+TRIES = 100
+"""Orders that `hill-climb` tries."""
 SPARE, GROWTH, LONGER = 150, 1.05, 3
 """Nodes of a search in the first round beside one for each buffer, and how many times as many in each further round:
 luck in the first placements decides, so that many short searches are better than few long ones. The first order goes on
@@ -29,6 +29,85 @@ SLICE = 10_000
 """Nodes between two looks at the clock."""
 LARGEST = 1_500
 """Buffers of a part that is searched: a search keeps positions of each, and what they come from, at each depth."""
+
+
+def _place(session: PackingSession, order: Ints, tightest: bool, tries: int = 0) -> None:
+    from tilewright.packing.kernels import place_in_order  # noqa: PLC0415  (Numba loads late)
+
+    own = np.arange(len(order))
+    instance = session.instance(own)
+    apart = np.ones((len(order), len(order)), np.bool_)
+    apart[np.repeat(own, np.diff(instance.near_starts)), instance.near] = False
+    offsets = np.empty(len(order), np.int64)
+    draws = np.random.default_rng(0).random((tries, 2))
+    place_in_order(instance, apart, order.astype(np.int64), tightest, draws, offsets)
+    session.offer(offsets)
+
+
+def _by_size(session: PackingSession) -> Ints:
+    buffers = session.buffers
+    return np.lexsort((buffers.lower, buffers.lower - buffers.upper, -buffers.size))
+
+
+@PACKERS.register("greedy-by-size")
+def greedy_by_size(session: PackingSession) -> None:
+    """Place the largest first, each at the lowest address that is free for its life (TensorFlow Lite's planner)."""
+    _place(session, _by_size(session), tightest=False)
+
+
+@PACKERS.register("best-fit")
+def best_fit(session: PackingSession) -> None:
+    """Place buffers as they come, the largest of those that come together first, into the smallest gap."""
+    _place(session, np.lexsort((-session.buffers.size, session.buffers.lower)), tightest=True)
+
+
+@PACKERS.register("hill-climb")
+def hill_climb(session: PackingSession) -> None:
+    """Swap a buffer at the top with one beside it while that is no worse, from `greedy-by-size` on (TVM)."""
+    _place(session, _by_size(session), tightest=False, tries=TRIES)
+
+
+@PACKERS.register("cp-sat")
+def cp_sat(session: PackingSession) -> None:
+    """Place rectangles of time and address without overlap, by CP-SAT of OR-Tools on one thread."""
+    require_extra("cp-sat", "method", "cp-sat")
+    from ortools.sat.python import cp_model  # noqa: PLC0415  (an extra)
+
+    model = cp_model.CpModel()
+    most = session.capacity if session.capacity is not None else session.height
+    height = model.new_int_var(session.bound, max(most, session.bound), "height")
+    offsets, times, rows, sizes = list[Any](), list[Any](), list[Any](), list[int]()
+    for i, (size, alignment) in enumerate(zip(session.size.tolist(), session.alignment.tolist(), strict=True)):
+        step = model.new_int_var(0, max(0, most - size) // alignment, "")
+        offsets.append(step * alignment)
+        model.add(offsets[-1] + size <= height)
+        if session.bank:
+            at = model.new_int_var(0, session.bank - size, "")
+            model.add(offsets[-1] - at == session.bank * model.new_int_var(0, most // session.bank, ""))
+        for first, last in session.buffers.spans(i):
+            rows.append(model.new_fixed_size_interval_var(offsets[-1], size, ""))
+            times.append(model.new_fixed_size_interval_var(first, last - first, ""))
+            sizes.append(size)
+    model.add_no_overlap_2d(times, rows)
+    model.add_cumulative(times, sizes, height)
+    if session.capacity is None:
+        model.minimize(height)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    if session.seconds is not None:
+        solver.parameters.max_time_in_seconds = max(0.01, session.seconds - session.used_seconds)
+    status = solver.solve(model)
+    session.spent = solver.num_branches
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        session.offer(np.array([solver.value(offset) for offset in offsets]))
+    if status == cp_model.INFEASIBLE and session.capacity is not None:
+        session.bound = max(session.bound, session.capacity + 1)
+    elif session.capacity is None and status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        session.bound = max(session.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
+
+
+if TYPE_CHECKING:
+    from tilewright.packing.kernels import Instance, SearchState
 
 
 @PACKERS.register("exact")
