@@ -207,11 +207,11 @@ def test_every_study_has_a_tiny_run_here():
 
 @EVERY
 def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monkeypatch):
-    from tilewright.reproduce import gamma_methods, mse_sparse, sagar_advice, write_reproduction
+    from tilewright.reproduce import gamma_platforms, mse_sparse, sagar_advice, write_reproduction
 
     require_extras(name)
     for label in LEFT_OUT:
-        monkeypatch.delitem(gamma_methods.BASELINES, label)
+        monkeypatch.delitem(gamma_platforms.BASELINES, label)
     monkeypatch.setattr(mse_sparse, "LARGEST_TWIN", 500)
     monkeypatch.setattr(mse_sparse, "SAMPLES", 4)
     monkeypatch.setattr(sagar_advice, "STARTS", 2)
@@ -326,7 +326,7 @@ def patched(monkeypatch, watch):
         flexion_shape,
         flexion_tile,
         gamma_contest,
-        gamma_fig4_6,
+        gamma_fig4_4,
         gamma_table4_6,
         mse_fig5_7,
         mse_weights,
@@ -337,7 +337,7 @@ def patched(monkeypatch, watch):
     monkeypatch.setattr(gamma_contest, "bound_figures", lambda *_: {"compute_cycles": factor, "energy_pj": factor})
     monkeypatch.setattr(gamma_table4_6, "layer_bound", lambda *_: factor)
     monkeypatch.setattr(mse_weights, "bound_edp", lambda *_: factor * 1e4)
-    monkeypatch.setattr(gamma_fig4_6, "spread", lambda _: set("PQKC" if turn == 1 else ""))
+    monkeypatch.setattr(gamma_fig4_4, "spread", lambda _: set("PQKC" if turn == 1 else ""))
     found, styles = confuciux_layers.contours, confuciux_solutions.styles_of
     rng = np.random.default_rng(watch.scenario)
     monkeypatch.setattr(confuciux_layers, "contours", lambda *given: {

@@ -9,7 +9,7 @@ from tilewright.cost import DenseModel, network_sum
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
-from tilewright.reproduce.gamma_methods import PAPER, Method
+from tilewright.reproduce.gamma_platforms import PAPER, Method
 from tilewright.reproduce.searching import (
     Layer,
     SeededSearch,

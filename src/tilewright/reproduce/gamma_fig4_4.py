@@ -1,10 +1,11 @@
-"""Gamma, figures 4.4 and 4.5: ResNet-18 by all methods on systems S1 to S3, latency, and energy on S2."""
+"""Gamma, figures 4.4 to 4.6: ResNet-18 by all methods on systems S1 to S3, and what Gamma's mappings spread."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
+from tilewright.mapping import load_mapping
 from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.gamma_contest import (
     Tries,
@@ -14,17 +15,29 @@ from tilewright.reproduce.gamma_contest import (
     failed,
     layers_plot,
     least,
+    oracle_word,
     ratios,
     span,
     summary_table,
     times,
     unmapped,
 )
-from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OURS, OWN, PAPER, baselines
-from tilewright.reproduce.gamma_platforms import PLATFORMS, SYSTEMS, convolutions, machine
+from tilewright.reproduce.gamma_platforms import (
+    BASELINES,
+    FIXED,
+    GAMMA,
+    OURS,
+    OWN,
+    PAPER,
+    PLATFORMS,
+    SYSTEMS,
+    baselines,
+    convolutions,
+    machine,
+)
 from tilewright.reproduce.gamma_release import released
 from tilewright.reproduce.searching import by_seed, total
-from tilewright.reproduce.study import Findings, Setting, Table, claims, reproduction
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, claims, reproduction
 
 PUBLISHED = {("s1", "edge"): (224.0, 440.0), ("s1", "cloud"): (153.0, 1.3e7), ("s2", "edge"): (209.0, 1035.0),
              ("s2", "cloud"): (337.0, 7.1e5), ("s3", "edge"): (241.0, 644.0), ("s3", "cloud"): (657.0, 1.2e5)}
@@ -229,3 +242,43 @@ def run45(setting: Setting, runner: Runner) -> Findings:
                         ", ".join(map(times, over))))
     return _findings(found, "energy", judged, (),
                      "Energy here counts the DRAM, which the published cost model does not.")
+
+
+SPREAD = {"conv1": ({"P", "Q"},), "layer2.0.downsample": ({"P", "Q"}, {"K"}, {"C"}),
+          "layer4.0.downsample": ({"C"}, {"K"})}
+"""What figure 4.6 spreads of layers 1, 8 and 18; rows and columns are alike in these layers, and count as one."""
+SPREADS, = claims("gamma-fig4.6")
+
+
+def spread(found: Try) -> set[str]:
+    """Return the dimensions that the mapping of a run spreads over arrays, columns and rows."""
+    if found.median is None:
+        return set()
+    nest = load_mapping(found.median["mapping"], found.of.layer.operator, machine("edge", "s3"))
+    return {loop.dimension for entry in nest.levels for loop in entry.loops if loop.axis is not None}
+
+
+def spread_share(tries: list[Try]) -> float:
+    """Return the share of what the paper spreads that is spread here."""
+    told = [bool(group & spread(each)) for each in tries for group in SPREAD[each.of.layer.name]]
+    return sum(told) / len(told)
+
+
+@reproduction("gamma-fig4.6", Setting("quick", 6, {"samples": 2_000}), Setting("full", 20, {"samples": 10_000}),
+              cells="gamma-fig4.4")
+def run46(setting: Setting, runner: Runner) -> Findings:
+    """Search the three layers as in figure 4.4 e."""
+    layers = [layer for layer in convolutions("resnet18") if layer.name in SPREAD]
+    tries = contest(runner, layers, machine("edge", "s3"), (GAMMA, OWN), seeds=setting.seeds,
+                    samples=setting["samples"], objective="latency")
+    rows = tuple((each.of.layer.name, label, " ".join(sorted(spread(each))) or "nothing",
+                  int(each.median["latency_cycles"]) if each.median else None, oracle_word([each]))
+                 for label, found in tries.items() for each in found)
+    seeds = [spread_share([each.at(seed) for each in tries[PAPER]]) for seed in range(setting.seeds)]
+    nests = tuple(f"{each.of.layer.name}:\n{each.median['mapping']}" for each in tries[PAPER] if each.median)
+    plot = Plot("spread", "Share of what figure 4.6 spreads, by seed", [{"type": "bar", "y": seeds}],
+                {"yaxis": {"title": {"text": "share"}, "range": [0, 1]}})
+    table = Table("layers", "Dimensions spread by the median runs, S3 edge", (
+        "Layer", "Method", "Spread", "Cycles", "Oracle"), rows, ("P, Q are rows and columns of outputs.",))
+    return Findings((table,), (judge(SPREADS, seeds, f"{spread_share(tries[PAPER]):.0%} as published (median runs), "
+                                     f"{spread_share(tries[OWN.label]):.0%} ours"),), (plot,), nests)

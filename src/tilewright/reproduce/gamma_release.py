@@ -19,7 +19,7 @@ from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
 from tilewright.reproduce.gamma_contest import ByMethod, Tries, gather, key_of
-from tilewright.reproduce.gamma_methods import Method, baselines
+from tilewright.reproduce.gamma_platforms import Method, baselines
 from tilewright.reproduce.searching import Layer, SeededSearch, costs, mapping_counted
 from tilewright.reproduce.study import Cell
 from tilewright.search import MAPPERS, BlackBox, Problem

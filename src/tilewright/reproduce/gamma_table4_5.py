@@ -18,8 +18,17 @@ from tilewright.reproduce.gamma_contest import (
     span,
     times,
 )
-from tilewright.reproduce.gamma_methods import FIXED, GAMMA, OURS, OWN, PAPER, Method
-from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
+from tilewright.reproduce.gamma_platforms import (
+    FIXED,
+    GAMMA,
+    OURS,
+    OWN,
+    PAPER,
+    PLATFORMS,
+    Method,
+    convolutions,
+    machine,
+)
 from tilewright.reproduce.searching import by_seed, median_curve, total
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, published, reproduction
 

@@ -9,8 +9,16 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import Judgement, judge
-from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER, Method
-from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, layer_bound, machine
+from tilewright.reproduce.gamma_platforms import (
+    GAMMA,
+    OWN,
+    PAPER,
+    PLATFORMS,
+    Method,
+    convolutions,
+    layer_bound,
+    machine,
+)
 from tilewright.reproduce.searching import SeededSearch, Tried, confirmed, oracle_cell, play
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, published, reproduction
 from tilewright.search import PipelineResult, search_pipeline

@@ -8,8 +8,17 @@ from tilewright.hardware import Memory, preset
 from tilewright.mapping import MapSpace, dataflow, is_legal
 from tilewright.reproduce import Setting, gamma_fig4_4, run_study
 from tilewright.reproduce.gamma_contest import ByMethod, least, over, ratios, span, summary_table, unmapped
-from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OWN, PAPER, Method, baselines
-from tilewright.reproduce.gamma_platforms import convolutions, machine
+from tilewright.reproduce.gamma_platforms import (
+    BASELINES,
+    FIXED,
+    GAMMA,
+    OWN,
+    PAPER,
+    Method,
+    baselines,
+    convolutions,
+    machine,
+)
 from tilewright.reproduce.gamma_release import NUMBERS, ReleaseEncoding, release_methods, release_search
 from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve
 from tilewright.reproduce.gamma_table4_6 import FIRST, TwoStages, left, network, published_below
