@@ -99,8 +99,9 @@ if TYPE_CHECKING:
     from tilewright.mapping.spaces.space import Enumeration as Enumeration
     from tilewright.mapping.spaces.space import MapSpace as MapSpace
     from tilewright.mapping.spaces.space import random_state as random_state
+    from tilewright.mapping.text import NestRoom as NestRoom
     from tilewright.mapping.text import NestRow as NestRow
-    from tilewright.mapping.text import Tile as Tile
+    from tilewright.mapping.text import NestTile as NestTile
     from tilewright.mapping.text import nest_rows as nest_rows
     from tilewright.mapping.text import render as render
     from tilewright.mapping.tile_counts import EstimatedCount as EstimatedCount

@@ -1,14 +1,14 @@
 """A mapping as an annotated loop nest: rows for a page to draw, lines for a terminal to print."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import inf
 from typing import Literal
 
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.fit import (
     Extents,
-    Room,
     array_use,
     extents_at,
     kept_tensors,
@@ -17,52 +17,56 @@ from tilewright.mapping.fit import (
     step_inside,
     tile_bytes,
 )
-from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.mapping.mapping import LevelLoops, Mapping
+from tilewright.workload import Axis, Operator, Role, Tensor
 
 RowKind = Literal["memory", "fanout", "for", "par-for", "compute"]
 
 
 @dataclass(frozen=True)
-class Tile:
-    """What one memory holds of one tensor: ``size_bytes`` is a single tile, ``partition`` the room it stays in."""
+class NestTile:
+    """The words of one tensor that one instance of a memory holds; ``partition`` is the room it stays in."""
 
     tensor: str
+    role: Role
     words: int
-    size_bytes: float
+    bytes: float
     partition: str | None = None
 
 
 @dataclass(frozen=True)
+class NestRoom:
+    """One capacity of a memory and what is taken of it, all copies together.
+
+    ``partition`` is None for the shared room, ``capacity_bytes`` None where it is unlimited; ``copies`` is 2 where
+    tiles stand there twice.
+    """
+
+    partition: str | None
+    used_bytes: float
+    capacity_bytes: float | None
+    copies: int = 1
+
+
+@dataclass(frozen=True)
 class NestRow:
-    """One row of a drawn loop nest."""
+    """One line of a mapping drawn as a loop nest, as runs hold it.
+
+    ``memory`` and ``fanout`` rows open a level, ``for`` and ``par-for`` rows are loops at it, and ``compute`` is the
+    innermost line; ``indent`` loops stand around it. ``text`` and ``note`` are the row as one reads it, for example
+    ``for P in 0..7`` and ``step 8, last 6``. ``count`` is how often a loop runs, nominally; ``instances`` are those of
+    the level in the machine.
+    """
 
     indent: int
-    """Loops that stand around the row."""
     kind: RowKind
-    """``memory`` or ``fanout`` (head of a level), ``for`` or ``par-for`` (a loop), ``compute`` (the last row)."""
     text: str
     note: str
-    """``text`` and ``note``: the row as one reads it, for example ``for P in 0..7`` and ``step 8, last 6``."""
     level: str
-    """Level that it belongs to."""
-    memory: str
-    """Nearest memory at or outside the row: where its tiles come from."""
-    tiles: tuple[Tile, ...] = ()
-    occupancy: tuple[Room, ...] = ()
-    """``tiles`` and ``occupancy``: what a memory holds, and how full that makes it; empty elsewhere."""
-    loop: Loop | None = None
     count: int = 1
-    last: int = 1
-    """``loop``, ``count`` and ``last``: the loop, how often it runs (nominally), and the extent of its last tile."""
-    array: tuple[tuple[str, int, int], ...] = ()
-    """``(side, used, available)`` at fan-outs."""
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether more is asked of the level than it has."""
-        full = not all(room.fits for room in self.occupancy)
-        return full or any(used > available for _, used, available in self.array)
+    instances: int = 1
+    tiles: tuple[NestTile, ...] = ()
+    rooms: tuple[NestRoom, ...] = ()
 
 
 def nest_rows(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> tuple[NestRow, ...]:
@@ -71,49 +75,47 @@ def nest_rows(mapping: Mapping, operator: Operator, accelerator: Accelerator) ->
     A mapping need not be legal, but must have the accelerator's levels.
     """
     rows: list[NestRow] = []
-    indent, memory = 0, ""
-    every_extents = extents_at(mapping, operator.sizes)
-    for entry, extents in zip(mapping.levels, every_extents, strict=False):
-        level = accelerator.level(entry.level)
+    for entry, extents in zip(mapping.levels, extents_at(mapping, operator.sizes), strict=False):
+        level, found = accelerator.level(entry.level), len(rows)
         if isinstance(level, Memory):
-            memory = level.name
-            rows.append(_memory_row(indent, level, entry, (operator, accelerator), extents))
+            rows.append(_memory_row(level, entry, (operator, accelerator), extents))
         else:
-            rows.append(_fanout_row(indent, level, entry, memory, extents))
-        for row in _loop_rows(indent, entry, memory, extents):
-            rows.append(row)
-            indent += 1
-    compute = accelerator.compute.name
-    rows.append(NestRow(indent, "compute", statement(operator), "", compute, memory))
-    return tuple(rows)
+            rows.append(_fanout_row(level, entry, extents))
+        rows += _loop_rows(entry, extents)
+        instances = accelerator.instances(entry.level)
+        rows[found:] = [replace(row, instances=instances) for row in rows[found:]]
+    rows.append(NestRow(0, "compute", statement(operator), "", accelerator.compute.name,
+                        instances=accelerator.compute_instances))
+    around = accumulate((row.kind in ("for", "par-for") for row in rows), initial=0)
+    return tuple(replace(row, indent=indent) for row, indent in zip(rows, around, strict=False))
 
 
-def _memory_row(indent: int, memory: Memory, entry: LevelLoops, on: tuple[Operator, Accelerator],
-                extents: Extents) -> NestRow:
+def _memory_row(memory: Memory, entry: LevelLoops, on: tuple[Operator, Accelerator], extents: Extents) -> NestRow:
     operator, accelerator = on
     kept = kept_tensors(entry, memory, operator)
     taken = rooms(memory, kept, extents, accelerator)
     partitions = {name: room.partition for room in taken for name, _ in room.bytes_by_tensor}
-    tiles = tuple(Tile(t.name, t.words(extents), tile_bytes(t, extents, accelerator, memory.name), partitions[t.name])
-                  for t in kept)
-    own: dict[str | None, Room] = {room.partition: room for room in taken
-                                   if room.partition and len(room.bytes_by_tensor) == 1}
+    tiles = tuple(NestTile(t.name, t.role, int(t.words(extents)), float(
+        tile_bytes(t, extents, accelerator, memory.name)), partitions[t.name]) for t in kept)
+    filled = tuple(NestRoom(room.partition, float(room.needed_bytes), None if room.capacity_bytes is None else float(
+        room.capacity_bytes), room.copies) for room in taken)
+    own: dict[str | None, NestRoom] = {room.partition: room for room, of in zip(filled, taken, strict=True)
+                                       if room.partition and len(of.bytes_by_tensor) == 1}
     text = "   ".join(_tile_text(tile, own.get(tile.partition)) for tile in tiles) or "keeps nothing"
-    note = ", ".join(filter(None, (_occupancy_text(room) for room in taken if room.partition not in own)))
-    return NestRow(indent, "memory", text, note, memory.name, memory.name, tiles, taken)
+    note = ", ".join(filter(None, (_occupancy_text(room) for room in filled if room.partition not in own)))
+    return NestRow(0, "memory", text, note, memory.name, tiles=tiles, rooms=filled)
 
 
-def _fanout_row(indent: int, fanout: Fanout, entry: LevelLoops, memory: str, extents: Extents) -> NestRow:
+def _fanout_row(fanout: Fanout, entry: LevelLoops, extents: Extents) -> NestRow:
     x, y = lanes(entry, extents)
     shape = f"{fanout.shape[0]} x {fanout.shape[1]}"
     kind = "flexible " if fanout.flexible else ""
     built = f" of {fanout.blocks[0]} x {fanout.blocks[1]} blocks" if fanout.blocks else ""
     share = f"{x * y / fanout.instances:.0%}" if fanout.instances else ""
-    return NestRow(indent, "fanout", f"{kind}array {shape}{built}", f"uses {x} x {y}, {share}", fanout.name, memory,
-                   array=array_use(fanout, x, y))
+    return NestRow(0, "fanout", f"{kind}array {shape}{built}", f"uses {x} x {y}, {share}", fanout.name)
 
 
-def _loop_rows(indent: int, entry: LevelLoops, memory: str, outside: Extents) -> Iterator[NestRow]:
+def _loop_rows(entry: LevelLoops, outside: Extents) -> Iterator[NestRow]:
     extents = dict(outside)
     for loop in entry.loops:
         extent = extents.get(loop.dimension, max(loop.step, 1))
@@ -126,8 +128,7 @@ def _loop_rows(indent: int, entry: LevelLoops, memory: str, outside: Extents) ->
         note = f"step {step}" + (f", last {last}" if last != step else "")
         kind: RowKind = "par-for" if loop.axis else "for"
         text = f"{kind} {loop.dimension} in 0..{count}" + (f" @{loop.axis}" if loop.axis else "")
-        yield NestRow(indent, kind, text, note, entry.level, memory, loop=loop, count=count, last=last)
-        indent += 1
+        yield NestRow(0, kind, text, note, entry.level, count=int(count))
 
 
 def statement(operator: Operator) -> str:
@@ -155,22 +156,22 @@ def bytes_text(size: float) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def _tile_text(tile: Tile, room: Room | None) -> str:
+def _tile_text(tile: NestTile, room: NestRoom | None) -> str:
     if room is None or room.capacity_bytes is None:
-        return f"{tile.tensor} {bytes_text(tile.size_bytes)}"
-    return f"{tile.tensor} {_twice(room)}{bytes_text(tile.size_bytes)} of {bytes_text(room.capacity_bytes)}"
+        return f"{tile.tensor} {bytes_text(tile.bytes)}"
+    return f"{tile.tensor} {_twice(room)}{bytes_text(tile.bytes)} of {bytes_text(room.capacity_bytes)}"
 
 
-def _occupancy_text(room: Room) -> str:
+def _occupancy_text(room: NestRoom) -> str:
     if room.capacity_bytes is None:
         return ""
     name = f"{room.partition} " if room.partition else ""
-    share = room.needed_bytes / room.capacity_bytes if room.capacity_bytes else inf
-    used = f"{_twice(room)}{bytes_text(room.needed_bytes / room.copies)}"
+    share = room.used_bytes / room.capacity_bytes if room.capacity_bytes else inf
+    used = f"{_twice(room)}{bytes_text(room.used_bytes / room.copies)}"
     return f"{name}{used} of {bytes_text(room.capacity_bytes)}, {share:.0%}"
 
 
-def _twice(room: Room) -> str:
+def _twice(room: NestRoom) -> str:
     return "2x " if room.copies == 2 else ""
 
 
@@ -185,7 +186,7 @@ def render(mapping: Mapping, operator: Operator, accelerator: Accelerator, marku
     is smaller; ``par-for`` loops spread over an array. Loops that run once are left out. With ``markup`` the lines
     carry `rich` styles (print them with ``highlight=False``); what exceeds its capacity is red.
     """
-    rows = nest_rows(mapping, operator, accelerator)
+    rows, full = nest_rows(mapping, operator, accelerator), _exceeded(mapping, operator, accelerator)
     names = max(len(row.level) for row in rows)
     left = [row.text if row.kind in _HEADS else " " * (row.indent + 2) + row.text for row in rows]
     width = max((len(text) for text, row in zip(left, rows, strict=True) if row.note), default=0)
@@ -193,12 +194,27 @@ def render(mapping: Mapping, operator: Operator, accelerator: Accelerator, marku
     lines = [_styled(title, "bold", markup)]
     for row, text in zip(rows, left, strict=True):
         name = _styled(f"{row.level if row.kind in _HEADS else '':<{names}}", _STYLES[row.kind], markup)
-        body = _styled(f"{text:<{width}}" if row.note else text, "red" if row.exceeds else _STYLES[row.kind], markup)
-        lines.append(f"{name}  {body}   {_styled(row.note, 'red' if row.exceeds else 'dim', markup)}".rstrip())
+        red = row.kind in _HEADS and row.level in full
+        body = _styled(f"{text:<{width}}" if row.note else text, "red" if red else _STYLES[row.kind], markup)
+        lines.append(f"{name}  {body}   {_styled(row.note, 'red' if red else 'dim', markup)}".rstrip())
     return "\n".join(lines)
 
 
 _HEADS = ("memory", "fanout", "compute")
+
+
+def _exceeded(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> set[str]:
+    """Return the levels of which a mapping asks more than they have."""
+    found = set[str]()
+    for entry, extents in zip(mapping.levels, extents_at(mapping, operator.sizes), strict=False):
+        level = accelerator.level(entry.level)
+        if isinstance(level, Memory):
+            taken = rooms(level, kept_tensors(entry, level, operator), extents, accelerator)
+            fits = all(room.fits for room in taken)
+        else:
+            fits = all(used <= most for _, used, most in array_use(level, *lanes(entry, extents)))
+        found |= set() if fits else {level.name}
+    return found
 
 
 def _styled(text: str, style: str, markup: bool) -> str:

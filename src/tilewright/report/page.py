@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tilewright.base import together, write_whole
+from tilewright.mapping import NestRoom, NestRow, NestTile
 from tilewright.report import figures, quantities
 from tilewright.report.fronts import fronts_figure, layer_front_figure
 from tilewright.report.network import PARTS, energy_parts, energy_sentence
@@ -21,10 +22,7 @@ from tilewright.report.tokens import token_lines
 from tilewright.store import (
     AcceleratorRecord,
     LayerRecord,
-    NestRowRecord,
-    RoomRecord,
     RunRecord,
-    TileRecord,
     accelerator_of,
 )
 
@@ -33,8 +31,8 @@ from tilewright.store import (
 class Box:
     """A level of a mapping with its loops and the level inside it, for drawing."""
 
-    row: NestRowRecord
-    loops: list[NestRowRecord] = field(default_factory=list)
+    row: NestRow
+    loops: list[NestRow] = field(default_factory=list)
     inner: "Box | None" = None
     bars: "list[_Bar]" = field(default_factory=list)
 
@@ -43,8 +41,8 @@ class Box:
 class _Bar:
     """A room of a memory as a bar: ``parts`` are (tile, bytes with all copies, share of the bar's length)."""
 
-    room: RoomRecord
-    parts: tuple[tuple[TileRecord, float, float], ...]
+    room: NestRoom
+    parts: tuple[tuple[NestTile, float, float], ...]
 
 
 def render_page(record: RunRecord) -> str:
@@ -163,7 +161,7 @@ def _box(layer: LayerRecord) -> Box | None:
     return outer
 
 
-def _bars(row: NestRowRecord) -> list[_Bar]:
+def _bars(row: NestRow) -> list[_Bar]:
     """Return a bar for each room, as long as its capacity, or as all that it holds where that is more or unlimited."""
     bars = []
     for room in row.rooms:

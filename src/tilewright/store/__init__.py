@@ -40,11 +40,8 @@ if TYPE_CHECKING:
     from tilewright.store.library import problem as problem
     from tilewright.store.mapping_record import LevelRecord as LevelRecord
     from tilewright.store.mapping_record import MappingRecord as MappingRecord
-    from tilewright.store.mapping_record import NestRowRecord as NestRowRecord
-    from tilewright.store.mapping_record import RoomRecord as RoomRecord
-    from tilewright.store.mapping_record import TileRecord as TileRecord
-    from tilewright.store.nest import level_records as level_records
-    from tilewright.store.nest import mapping_from as mapping_from
+    from tilewright.store.mapping_record import level_records as level_records
+    from tilewright.store.mapping_record import mapping_from as mapping_from
     from tilewright.store.opening import default_path as default_path
     from tilewright.store.opening import store_url as store_url
     from tilewright.store.record import SCHEMA_VERSION as SCHEMA_VERSION

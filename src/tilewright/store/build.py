@@ -35,7 +35,7 @@ from tilewright.store.cost_records import (
     RooflineRecord,
     TrafficRecord,
 )
-from tilewright.store.nest import mapping_from, mapping_record
+from tilewright.store.mapping_record import mapping_from, mapping_record
 from tilewright.store.record import (
     AcceleratorRecord,
     CoverageRecord,

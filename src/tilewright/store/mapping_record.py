@@ -1,55 +1,14 @@
 """Mappings as runs hold them: as data, as text, and as the rows of a drawing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["inputs", "weights", "outputs"]
+from tilewright.hardware import Accelerator
+from tilewright.mapping import LevelLoops, Loop, Mapping, NestRow, dump_mapping, nest_rows, render
+from tilewright.workload import Operator
+
 SpatialAxis = Literal["X", "Y"]
-RowKind = Literal["memory", "fanout", "for", "par-for", "compute"]
-
-
-@dataclass(frozen=True)
-class TileRecord:
-    """The words of one tensor that one instance of a memory holds; ``partition`` is the room it stays in."""
-
-    tensor: str
-    role: Role
-    words: int
-    bytes: float
-    partition: str | None = None
-
-
-@dataclass(frozen=True)
-class RoomRecord:
-    """One capacity of a memory and what is taken of it, all copies together.
-
-    ``partition`` is None for the shared room, ``capacity_bytes`` None where it is unlimited; ``copies`` is 2 where
-    tiles stand there twice.
-    """
-
-    partition: str | None
-    used_bytes: float
-    capacity_bytes: float | None
-    copies: int = 1
-
-
-@dataclass(frozen=True)
-class NestRowRecord:
-    """One line of a mapping drawn as a loop nest.
-
-    ``memory`` and ``fanout`` rows open a level, ``for`` and ``par-for`` rows are loops at it, and ``compute`` is the
-    innermost line. ``count`` is how often a loop runs, nominally; ``instances`` are those of the level in the machine.
-    """
-
-    indent: int
-    kind: RowKind
-    text: str
-    note: str
-    level: str
-    count: int = 1
-    instances: int = 1
-    tiles: tuple[TileRecord, ...] = ()
-    rooms: tuple[RoomRecord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +27,28 @@ class MappingRecord:
     levels: tuple[LevelRecord, ...]
     yaml: str
     text: str
-    nest: tuple[NestRowRecord, ...]
+    nest: tuple[NestRow, ...]
 
     def __str__(self) -> str:
         return self.text
+
+
+def mapping_record(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> MappingRecord:
+    """Return the record of a mapping: as data, as a YAML file, as text and as rows to draw."""
+    return MappingRecord(level_records(mapping), dump_mapping(mapping, operator, accelerator),
+                         render(mapping, operator, accelerator), nest_rows(mapping, operator, accelerator))
+
+
+def level_records(mapping: Mapping) -> tuple[LevelRecord, ...]:
+    """Return a mapping as data."""
+    return tuple(
+        LevelRecord(entry.level, tuple((loop.dimension, int(loop.step), loop.axis) for loop in entry.loops),
+                    entry.keeps)
+        for entry in mapping.levels)
+
+
+def mapping_from(levels: Iterable[LevelRecord]) -> Mapping:
+    """Return the mapping that records of its levels describe; they may have lists, of JSON, in place of tuples."""
+    return Mapping(tuple(
+        LevelLoops(level.level, tuple(Loop(*loop) for loop in level.loops),
+                   None if level.keeps is None else tuple(level.keeps)) for level in levels))

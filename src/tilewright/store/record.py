@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from tilewright.base import sizes_text, text_html
 from tilewright.cost import Relief
 from tilewright.store.cost_records import BoundsRecord, CostRecord, DiagnosisRecord, RooflineRecord
-from tilewright.store.mapping_record import LevelRecord, MappingRecord, Role
+from tilewright.store.mapping_record import LevelRecord, MappingRecord
+from tilewright.workload import Role
 
 SCHEMA_VERSION = 1
 """Version of the record's shape; raised with every change that an older reader could not follow."""

@@ -1,11 +1,12 @@
 """The loop nest that people read."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from tilewright.mapping import LevelLoops, Loop, Mapping, nest_rows, render
+from tilewright.mapping import LevelLoops, Loop, Mapping, NestRoom, nest_rows, render
 from tilewright.workload import convolution
 
 CONV = convolution("conv2_1", in_channels=64, out_channels=64, in_size=56, kernel=3, padding=1)
@@ -57,15 +58,21 @@ def test_rows_carry_what_a_page_draws(machines):
                                           + ["par-for"] * 3 + ["memory"] + ["for"] * 4 + ["compute"])
     assert [row.indent for row in rows] == [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 11]
     glb = rows[3]
-    assert {tile.tensor: (tile.words, tile.size_bytes) for tile in glb.tiles} == {
-        "I": (64 * 10 * 58, 37120.0), "O": (32 * 8 * 56, 14336.0)}
-    assert (glb.occupancy[0].needed_bytes, glb.occupancy[0].capacity_bytes, glb.occupancy[0].copies) == (
-        2 * (37120 + 14336), 110592.0, 2)
-    assert rows[6].array == (("X", 12, 14), ("Y", 10, 12)) and not rows[6].exceeds
-    assert (rows[8].count, rows[8].last, rows[8].memory) == (3, 10, "GLB")
+    assert {tile.tensor: (tile.role, tile.words, tile.bytes) for tile in glb.tiles} == {
+        "I": ("inputs", 64 * 10 * 58, 37120.0), "O": ("outputs", 32 * 8 * 56, 14336.0)}
+    assert glb.rooms == (NestRoom(None, 2 * (37120 + 14336.0), 110592.0, 2),)
+    assert (rows[8].count, rows[8].note, rows[10].instances) == (3, "step 11, last 10", 168)
     assert [(t.tensor, t.partition) for t in rows[10].tiles] == [("W", "weights"), ("O", "outputs")]
-    assert rows[10].exceeds and not glb.exceeds
-    assert rows[-1].level == "MAC" and rows[-1].memory == "RF"
+    assert rows[-1].level == "MAC"
+
+
+def test_arrays_that_are_too_small_for_their_loops_are_red(machines):
+    wide = Mapping(tuple(replace(entry, loops=(Loop("K", 1, "X"),)) if entry.level == "PEs" else entry
+                         for entry in NEST.levels))
+    drawn = render(wide, CONV, machines["spads"], markup=True).splitlines()
+    told = [next(line for line in text if "uses" in line) for text in (
+        drawn, render(NEST, CONV, machines["spads"], markup=True).splitlines())]
+    assert ["[red]" in line for line in told] == [True, False]
 
 
 def test_loops_that_run_once_are_left_out(machines):

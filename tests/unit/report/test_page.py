@@ -10,10 +10,11 @@ import pytest
 from sample_run import MACHINE
 
 from tilewright.base import InputError
+from tilewright.mapping import NestRoom
 from tilewright.report import figures, render_page, write_page
 from tilewright.report.network import energy_parts, energy_sentence, sides
 from tilewright.report.quantities import TIMES, engineering, measured, percent
-from tilewright.store import RooflineRecord, RoomRecord, VectorRecord, diagnosed
+from tilewright.store import RooflineRecord, VectorRecord, diagnosed
 from tilewright.store.build import totals_of
 from tilewright.workload import Graph
 
@@ -122,7 +123,7 @@ def test_many_layers_without_a_mapping_are_listed_in_short(run):
 
 def test_bars_show_partitions_double_buffers_and_overflow(run):
     layer = run.layers[2]
-    rows = tuple(replace(row, rooms=(RoomRecord(None, 2 * 51_712.0, 64 * 1024.0, 2),)) if row.level == "GLB" else row
+    rows = tuple(replace(row, rooms=(NestRoom(None, 2 * 51_712.0, 64 * 1024.0, 2),)) if row.level == "GLB" else row
                  for row in layer.mapping.nest)
     page = render_page(replace(run, layers=(replace(layer, mapping=replace(layer.mapping, nest=rows)),)))
     text = " ".join(" ".join(Reader(page).texts).split())

@@ -8,13 +8,12 @@ import pytest
 from tilewright.base import InputError
 from tilewright.cost import Cost, Count, MemoryTraffic, layer_bounds, vector_work
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, load_mapping, render
+from tilewright.mapping import LevelLoops, Loop, Mapping, NestRoom, load_mapping, render
 from tilewright.store import (
     BoundsRecord,
     CoverageRecord,
     LayerRecord,
     RooflineRecord,
-    RoomRecord,
     SearchRecord,
     VectorRecord,
     accelerator_of,
@@ -35,7 +34,7 @@ from tilewright.store.build import (
     totals_of,
     vector_records,
 )
-from tilewright.store.nest import mapping_record
+from tilewright.store.mapping_record import mapping_record
 from tilewright.workload import (
     Axis,
     DataMovement,
@@ -112,10 +111,10 @@ def test_rows_hold_the_tiles_and_rooms_of_each_memory():
         ("I", 21, 10.5), ("W", 24, 24.0), ("O", 80, 160.0)]
     assert [(tile.tensor, tile.role, tile.words, tile.bytes) for tile in buffer.tiles] == [
         ("I", "inputs", 9, 4.5), ("O", "outputs", 32, 64.0)]
-    assert buffer.rooms == (RoomRecord(None, 137.0, 64.0, 2),)
+    assert buffer.rooms == (NestRoom(None, 137.0, 64.0, 2),)
     assert dram.rooms[0].capacity_bytes is None
     assert [(tile.tensor, tile.words, tile.partition) for tile in register.tiles] == [("W", 6, "weights")]
-    assert register.rooms == (RoomRecord("weights", 6.0, 3.0, 1),)
+    assert register.rooms == (NestRoom("weights", 6.0, 3.0, 1),)
 
 
 def test_cost_becomes_plain_numbers():
