@@ -17,7 +17,7 @@ from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFi
 from tilewright.hardware.sparsity_files import SparsityFields
 from tilewright.mapping.files import MappingFields
 from tilewright.mapping.fused_files import FusedFileFields
-from tilewright.mapping.spaces.schema import SpaceFields
+from tilewright.mapping.spaces.files import SpaceFields
 from tilewright.scheduling.system_files import SystemFields
 from tilewright.workload.sketch import LAYERS
 from tilewright.workload.table import TABLE_FIELDS

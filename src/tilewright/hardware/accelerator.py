@@ -7,8 +7,7 @@ from math import isqrt, prod
 from typing import Any
 
 from tilewright.base import InputError, text_html
-from tilewright.hardware.flexibility import Flexibility, Issue, MemoryOutline, issues
-from tilewright.hardware.flexibility_costs import FlexibilityOverhead
+from tilewright.hardware.flexibility import Flexibility, FlexibilityOverhead, Issue, MemoryOutline, issues
 from tilewright.hardware.levels import (
     LEAST_RATE,
     MOST,

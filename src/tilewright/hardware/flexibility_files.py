@@ -8,12 +8,12 @@ from tilewright.base import Fields, wrong
 from tilewright.hardware.flexibility import (
     CONVOLUTION,
     Flexibility,
+    FlexibilityCosts,
     OrderFlexibility,
     ParallelismFlexibility,
     ShapeFlexibility,
     TileFlexibility,
 )
-from tilewright.hardware.flexibility_costs import FlexibilityCosts
 from tilewright.hardware.resolve import Fail, LevelFields
 from tilewright.hardware.schema import Count, MemoryFields, Name, NotNegative, Positive
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base import InputError
 from tilewright.interop.onnx_bodies import CONTROL, RANDOM, SMALL, Bodies
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
-from tilewright.interop.onnx_seen import seen
-from tilewright.interop.onnx_vectors import translate_vector
+from tilewright.interop.onnx_vectors import seen, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, quantised_types, translated
 from tilewright.workload import Edges, Graph, Node, Unmodelled
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.flexible import flexible_spaces as flexible_spaces
     from tilewright.mapping.flexible import flexible_within as flexible_within
     from tilewright.mapping.flexible import stand_ins as stand_ins
+    from tilewright.mapping.footprint import Zeros as Zeros
     from tilewright.mapping.footprint import axis_sides as axis_sides
     from tilewright.mapping.footprint import compression as compression
     from tilewright.mapping.footprint import footprint_bits as footprint_bits
@@ -105,6 +106,5 @@ if TYPE_CHECKING:
     from tilewright.mapping.text import nest_rows as nest_rows
     from tilewright.mapping.text import render as render
     from tilewright.mapping.tile_counts import EstimatedCount as EstimatedCount
-    from tilewright.mapping.zeros import Zeros as Zeros
 
 __getattr__, __all__ = late_names(__name__)

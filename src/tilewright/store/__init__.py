@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from tilewright.store.cost_records import DiagnosisRecord as DiagnosisRecord
     from tilewright.store.cost_records import RooflineRecord as RooflineRecord
     from tilewright.store.cost_records import TrafficRecord as TrafficRecord
+    from tilewright.store.database import Kept as Kept
     from tilewright.store.database import Store as Store
+    from tilewright.store.database import keep as keep
+    from tilewright.store.database import rescued as rescued
     from tilewright.store.diagnosis import diagnosed as diagnosed
     from tilewright.store.library import Library as Library
     from tilewright.store.library import Provenance as Provenance
@@ -68,9 +71,6 @@ if TYPE_CHECKING:
     from tilewright.store.results import Results as Results
     from tilewright.store.results import kept_in as kept_in
     from tilewright.store.results import results_in as results_in
-    from tilewright.store.saving import Kept as Kept
-    from tilewright.store.saving import keep as keep
-    from tilewright.store.saving import rescued as rescued
     from tilewright.store.tables import Entry as Entry
     from tilewright.store.tables import RunSummary as RunSummary
 

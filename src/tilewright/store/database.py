@@ -1,8 +1,10 @@
-"""The store: an append-only database of runs and their layers, SQLite by default."""
+"""The store: an append-only database of runs and their layers, SQLite by default; a file for what it cannot take."""
 
 import json
 import os
-from dataclasses import asdict, replace
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from tilewright.base import InputError, csv_text, write_whole
-from tilewright.store.codec import layer_from_json, record_to_json, run_from_json
+from tilewright.store.codec import layer_from_json, record_to_json, run_from_json, write_run
 from tilewright.store.opening import Database, shown_url
 from tilewright.store.record import AnswerRecord, LayerRecord, RunRecord
 from tilewright.store.tables import LAYERS, RUNS, RunSummary
@@ -155,3 +157,39 @@ def _plain(text: str, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(where, "must be whole in the store, but is damaged", str(found), "Others can still be read")
     return found
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a run went: ``place`` is the store's URL or a file, ``warning`` is empty when all went well."""
+
+    place: str
+    stored: bool
+    warning: str = ""
+
+
+def keep(record: RunRecord, place: str | os.PathLike[str] | None = None) -> Kept:
+    """Append a run to the store; if that fails, write it as JSON here or to the temporary directory.
+
+    A failure is told in ``warning`` in one line, for the caller to print; results stay with the caller in any case.
+    """
+    store = Store(place)
+    try:
+        with store:
+            store.append(record)
+        return Kept(store.url, stored=True)
+    # Whatever a database or its driver raises must not cost the result.
+    except Exception as error:
+        problem = f"The run was not stored: {error}"
+    path = rescued(record)
+    if path is None:
+        return Kept("", stored=False, warning=f"{problem} No file could be written instead.")
+    return Kept(str(path), stored=False, warning=f"{problem} It was written to {path} instead.")
+
+
+def rescued(record: RunRecord) -> Path | None:
+    """Write a run as JSON here or to the temporary directory; return where, None where nothing can be."""
+    for directory in (Path.cwd(), Path(tempfile.gettempdir())):
+        with suppress(InputError):
+            return write_run(record, directory / f"tilewright-run-{record.id}.json")
+    return None

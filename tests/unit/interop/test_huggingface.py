@@ -168,7 +168,7 @@ def counted(name, values, architecture, past, inputs):
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    from tilewright.interop.pytorch.caches import cache_argument
+    from tilewright.interop.pytorch.huggingface import cache_argument
 
     config = transformers.CONFIG_MAPPING[name](**values)
     eager = {"attn_implementation": "eager", **({"experts_implementation": "eager"} if name == "mixtral" else {})}

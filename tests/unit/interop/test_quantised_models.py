@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.hardware import preset
 from tilewright.interop import FORMATS, Foreign, load_huggingface, load_onnx
-from tilewright.interop.pytorch.quantised import with_quantisation
+from tilewright.interop.pytorch.huggingface import with_quantisation
 from tilewright.mapping import precise, precise_graph
 from tilewright.workload import Graph, MacNode, VectorOperator, matmul
 

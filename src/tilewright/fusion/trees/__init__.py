@@ -9,9 +9,9 @@ from tilewright.fusion.trees.nests import NestEffort as NestEffort
 from tilewright.fusion.trees.network import TreeCost as TreeCost
 from tilewright.fusion.trees.network import TreeGoal as TreeGoal
 from tilewright.fusion.trees.network import TreeProblem as TreeProblem
+from tilewright.fusion.trees.planning import FusionPlan as FusionPlan
+from tilewright.fusion.trees.planning import PlannedGroup as PlannedGroup
 from tilewright.fusion.trees.planning import TreeSearch as TreeSearch
 from tilewright.fusion.trees.planning import fuse_trees as fuse_trees
-from tilewright.fusion.trees.plans import FusionPlan as FusionPlan
-from tilewright.fusion.trees.plans import PlannedGroup as PlannedGroup
 
 __all__ = list(offered(__name__))

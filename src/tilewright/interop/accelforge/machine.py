@@ -12,8 +12,7 @@ from typing import Any
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, Merging
-from tilewright.interop.accelforge.sets import Sets, chosen
-from tilewright.interop.accelforge.workload import Einsums
+from tilewright.interop.accelforge.workload import Einsums, Sets, chosen
 from tilewright.interop.figures import Estimated
 from tilewright.interop.sections import Node, Section
 from tilewright.workload import ROLES, Operator

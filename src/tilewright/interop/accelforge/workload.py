@@ -1,16 +1,21 @@
-"""AccelForge's workloads: einsums over rank variables, made a graph of operators."""
+"""AccelForge's workloads: einsums over rank variables, made a graph of operators; and set expressions of its tensors.
 
+These are of names, ``All``, ``Nothing``, and ``|``, ``&``, ``-``, ``~`` of them.
+"""
+
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from tilewright.base import InputError
-from tilewright.interop.accelforge.sets import Sets, chosen
 from tilewright.interop.sections import WEIGHTS_NAME, Node, Section
 from tilewright.workload import Axis, Graph, MacNode, Operator, Role, Tensor, VectorOperator
 from tilewright.workload import Node as GraphNode
 
+Sets = Mapping[str, frozenset[str]]
+"""Tensors by the names that expressions have for them; ``All`` is among them."""
 _TENSOR = re.compile(r"([A-Za-z_]\w*)\[([^\]]*)\]")
 _RANGE = re.compile(r"\s*0\s*<=\s*(\w+)\s*(<=?)\s*(\d+)\s*")
 _TERM = re.compile(r"(?:(\d+)\s*\*\s*)?([A-Za-z_]\w*)(?:\s*\*\s*(\d+))?")
@@ -19,6 +24,37 @@ _WORKLOAD = {"version", "einsums", "shape", "iteration_space_shape", "rank_sizes
 _EINSUM = {"name", "einsum", "tensor_accesses", "iteration_space_shape", "rank_sizes", "is_copy_operation", "renames",
            "n_instances"}
 _ACCESS = {"name", "projection", "output", "bits_per_value", "persistent", "backing_storage_size_scale"}
+
+
+def chosen(node: Node, sets: Sets, text: str | None = None) -> frozenset[str]:
+    """Return the tensors that an expression means: that of a node, or ``text`` in its place.
+
+    Raises an `InputError` if it is none, or names what is not there.
+    """
+    given = str(node.value) if text is None else text
+    try:
+        return _set(ast.parse(given.strip(), mode="eval").body, sets)
+    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError) as error:
+        raise node.fail("must be a set of tensors, such as ~Intermediates or input | output", given,
+                        f"Known: {', '.join(sets)}" if isinstance(error, KeyError) else "") from None
+
+
+def _set(node: ast.expr, sets: Sets) -> frozenset[str]:
+    if isinstance(node, ast.Name):
+        return sets[node.id]
+    if isinstance(node, ast.Attribute) and node.attr == "tensors":
+        return _set(node.value, sets)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return sets["All"] - _set(node.operand, sets)
+    if isinstance(node, ast.BinOp):
+        left, right = _set(node.left, sets), _set(node.right, sets)
+        if isinstance(node.op, ast.BitOr):
+            return left | right
+        if isinstance(node.op, ast.BitAnd):
+            return left & right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+    raise ValueError("no set")
 
 
 @dataclass(frozen=True)

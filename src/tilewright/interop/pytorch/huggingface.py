@@ -2,29 +2,55 @@
 
 Only classes of the installed ``transformers`` are built: code that a configuration asks to fetch (``auto_map``) is
 never run. Attention is the "eager" one, whose two products are seen; experts are products of groups of tokens.
+
+What language models keep from token to token, as it is exported, are caches without words, and scans: appending to a
+cache, and a scan over all positions, are one call each in place of what transformers does in PyTorch.
+
+A model is built as if it had no ``quantization_config``; its products then get the types of the weights that this says.
+Sources: the classes of ``transformers.utils.quantization_config`` (GPTQ, AWQ, bitsandbytes, FP8, MXFP4) and the
+``config_groups`` of compressed-tensors.
 """
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from difflib import get_close_matches
 from inspect import signature
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, require_extra, unknown_name
-from tilewright.interop.pytorch.caches import cache_argument, holding, scanning
-from tilewright.interop.pytorch.quantised import with_quantisation
-from tilewright.interop.pytorch.torch import export_module, is_of, on_meta, quietly, read_exported, zeros_for
+from tilewright.hardware import number_type
+from tilewright.interop.pytorch.arranged import APPEND
+from tilewright.interop.pytorch.torch import (
+    export_module,
+    is_of,
+    on_meta,
+    quietly,
+    read_exported,
+    selective_scan,
+    stand_in,
+    zeros_for,
+)
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
 from tilewright.interop.signs import HF_FILE, configuration_file
-from tilewright.workload import Graph
+from tilewright.workload import Graph, MacNode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 _PHASES = ("prefill", "decode")
 _LONGEST = ("max_position_embeddings", "n_positions", "max_sequence_length")
+_HEADS = ("lm_head", "embed_out", "classifier", "score")
+"""What quantisers leave as it is, where a configuration names nothing else."""
+_SCALE = 16
+_CACHES = ("cache", "past_key_values")
+"""What models of transformers call the cache that they are given: since 5.24, and before."""
+_SCAN_OF = "mamba_selective_scan"
+"""What modules of transformers call the scan: position by position, where no kernel for a GPU is installed."""
 
 
 def load_huggingface(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
@@ -245,3 +271,150 @@ def _inputs(model: "PreTrainedModel", sizes: Mapping[str, int]) -> dict[str, Any
         "input_features": (batch, mels, sizes.get("frames", 1)),
     }
     return {kind: zeros_for(model, shapes[kind], numbers=not kind.endswith("_ids")) for kind in _kinds(model)}
+
+
+def with_quantisation(graph: Graph, given: object) -> Graph:
+    """Return the network with the types that a ``quantization_config`` gives its weights (and inputs).
+
+    What is not known of it is told, and changes nothing.
+    """
+    config = given.to_dict() if hasattr(given, "to_dict") else given
+    if not isinstance(config, Mapping):
+        return graph
+    method = str(config.get("quant_method", "unknown"))
+    weights, inputs = _types(method, config)
+    if number_type(weights) is None:
+        return replace(graph, notes=(*graph.notes, f"quantization_config of {method} is not known: types stay"))
+    given = config.get("modules_to_not_convert") or config.get("ignore")
+    kept = tuple(map(str, given)) if isinstance(given, list) else _HEADS
+    nodes = tuple(_typed(node, weights, inputs) if isinstance(node, MacNode) and not any(
+        part in node.name for part in kept) else node for node in graph.nodes)
+    told = f"weights of {weights}" + (f", inputs of {inputs}" if inputs else "")
+    return replace(graph, nodes=nodes, notes=(*graph.notes, f"quantization_config of {method}: {told}"))
+
+
+def _typed(node: MacNode, weights: str, inputs: str) -> MacNode:
+    """Return a product with weights of its own in other types; others stay."""
+    attributes = dict(node.operator.attributes)
+    types = str(attributes.get("types", "")).split(",")
+    if attributes.get("weights", "tied") != "tied" or len(types) != 3:
+        return node
+    attributes["types"] = ",".join((inputs or types[0], weights, types[2]))
+    return replace(node, operator=replace(node.operator, attributes=tuple(attributes.items())))
+
+
+def _types(method: str, config: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the types of weights and inputs; empty where nothing is known, or inputs stay."""
+    if method in ("gptq", "awq"):
+        bits, group = _whole(config.get("bits") or config.get("w_bit")), _whole(config.get("group_size"))
+        return _blocked(f"int{bits}", _SCALE + bits, group), ""
+    if method == "bitsandbytes":
+        four = _blocked("fp4", 8 if config.get("bnb_4bit_use_double_quant") else 32, 64)
+        return four if config.get("load_in_4bit") else "int8" if config.get("load_in_8bit") else "", ""
+    if method == "fp8":
+        block = config.get("weight_block_size")
+        return _blocked("fp8", 32, prod(map(_whole, block)) if isinstance(block, list) else 0), "fp8"
+    if method == "mxfp4":
+        return "mxfp4", ""
+    groups = config.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    if not isinstance(first, Mapping):
+        return "", ""
+    return _compressed(first.get("weights")), _compressed(first.get("input_activations"))
+
+
+def _compressed(given: Any) -> str:
+    """Return the type of one side of a group of compressed-tensors."""
+    if not isinstance(given, Mapping):
+        return ""
+    kind = "fp" if given.get("type") == "float" else "int"
+    return _blocked(f"{kind}{_whole(given.get('num_bits'))}", _SCALE, _whole(given.get("group_size")))
+
+
+def _blocked(kind: str, scale_bits: int, block: int) -> str:
+    """Return a type in blocks; without scales where these are of whole columns or other blocks."""
+    found = f"{kind}+{scale_bits}/{block}"
+    return found if 0 < block <= 1 << 14 and number_type(found) is not None else kind
+
+
+def _whole(given: Any) -> int:
+    return given if isinstance(given, int) else 0
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def cache_argument(model: "PreTrainedModel") -> str | None:
+    """Return the argument by which a model is given keys and values of earlier tokens, None where it has none."""
+    return next((name for name in _CACHES if name in signature(model.forward).parameters), None)
+
+
+@contextmanager
+def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
+    """Let a model run with a cache of ``past`` tokens of each sequence, and hand out its first result alone.
+
+    Layers that slide keep as many tokens as their window takes.
+    """
+    forward, own, name = model.forward, vars(model).get("forward"), cache_argument(model)
+    assert name is not None
+
+    def passed(**inputs: Any) -> Any:
+        return forward(**inputs, **{name: _cache(model.config, past)}, use_cache=True)[0]
+
+    model.forward = passed
+    try:
+        yield
+    finally:
+        del model.forward
+        if own is not None:
+            model.forward = own
+
+
+@contextmanager
+def scanning(model: "PreTrainedModel") -> Iterator[None]:
+    """Let the selective scans of a model be one call each (Gu, Dao, Mamba, arXiv:2312.00752, algorithm 2)."""
+    module = sys.modules[type(model).__module__]
+    scan = getattr(module, _SCAN_OF, None)
+    if scan is not None:
+        setattr(module, _SCAN_OF, selective_scan)
+    try:
+        yield
+    finally:
+        if scan is not None:
+            setattr(module, _SCAN_OF, scan)
+
+
+def _appended(new: Any, positions: int) -> Any:
+    return new.new_empty((*new.shape[:-2], positions, new.shape[-1]))
+
+
+def _cache(config: Any, past: int) -> Any:
+    """Return a cache that holds ``past`` tokens before the pass."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer  # noqa: PLC0415
+
+    append = stand_in(APPEND, "(Tensor new, SymInt positions) -> Tensor", _appended)
+
+    class Held(DynamicLayer):  # type: ignore[misc]
+        """Keys and values of one layer."""
+
+        def __init__(self, window: int = 0) -> None:
+            super().__init__()
+            self.is_sliding, self.kept = window > 0, min(past, window - 1) if window else past
+
+        def update(self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+            positions = self.kept + key_states.shape[-2]
+            return append(key_states, positions), append(value_states, positions)
+
+        def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+            return self.kept + query_length, past - self.kept
+
+        def get_seq_length(self) -> int:
+            return past
+
+    found = DynamicCache(config=config)
+    kinds = (DynamicLayer, DynamicSlidingWindowLayer)
+    found.layers = [Held(getattr(layer, "sliding_window", 0)) if type(layer) in kinds else layer
+                    for layer in found.layers]
+    found.layer_class_to_replicate = Held if found.layer_class_to_replicate is not None else None
+    return found

@@ -8,10 +8,9 @@ from tilewright.base import InputError
 from tilewright.interop.pytorch.arranged import APPEND, arrangements
 from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
 from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
-from tilewright.interop.pytorch.seen import seen
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
 from tilewright.interop.pytorch.torch import SCAN
-from tilewright.interop.pytorch.vectors import CONVERSIONS, KINDS, is_vector, translate_vector
+from tilewright.interop.pytorch.vectors import CONVERSIONS, KINDS, is_vector, seen, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, quantised_types, translated
 from tilewright.workload import Graph, Node
 

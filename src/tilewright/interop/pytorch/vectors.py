@@ -1,19 +1,22 @@
 """Operators of PyTorch that are no multiply-accumulate nests: vector work and data movement, by table.
 
-Transposing, slicing and expanding count as data movement though PyTorch makes views of them: the words have to be
-brought into that order when they are read, and other importers count them so. What copies a view (``contiguous``,
-``clone``) then moves nothing more.
+And how what they read is what they make. Transposing, slicing and expanding count as data movement though PyTorch
+makes views of them: the words have to be brought into that order when they are read, and other importers count them so.
+What copies a view (``contiguous``, ``clone``) then moves nothing more.
 """
 
 from collections.abc import Callable
 from math import ceil, log2, prod
+from typing import Any
 
+from tilewright.interop import views
 from tilewright.interop.pytorch.arranged import APPEND
 from tilewright.interop.pytorch.macs import shape, spread, tensor
 from tilewright.interop.pytorch.program import Ref
 from tilewright.interop.pytorch.torch import SCAN
 from tilewright.interop.scene import NodeView
 from tilewright.interop.vector_kinds import VectorKinds
+from tilewright.interop.views import Seen
 from tilewright.workload import OPERATIONS_PER_ELEMENT, DataMovement, Node, VectorOperator
 
 KINDS = VectorKinds.of("pytorch")
@@ -21,6 +24,8 @@ POOLS = {f"{kind}_pool{rank}d{suffix}": rank for kind in ("max", "avg") for rank
           for suffix in ("", "_with_indices") if kind == "max" or not suffix}
 _RESIZED = {"nearest": 0, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 4}
 _TABLES = {"embedding": "weight", "index": "self", "index_select": "self", "gather": "self"}
+CONVERSIONS = {"to", "_to_copy", "type_as", "float", "half", "double", "_to_dtype", "_autocast_to_full_precision",
+                "_autocast_to_reduced_precision"}
 
 
 def translate_vector(node: NodeView) -> Node | None:
@@ -57,10 +62,6 @@ def _does_nothing(node: NodeView) -> bool:
     if node.kind in ("slice", "narrow", "expand", "expand_as", "broadcast_to"):
         return node.shape(0) == node.out()
     return node.kind in CONVERSIONS and _kept_type(node)
-
-
-CONVERSIONS = {"to", "_to_copy", "type_as", "float", "half", "double", "_to_dtype", "_autocast_to_full_precision",
-                "_autocast_to_reduced_precision"}
 
 
 def _kept_type(node: NodeView) -> bool:
@@ -162,3 +163,65 @@ def _parameters(node: NodeView) -> tuple[tuple[str, int], ...]:
         return ()
     node.scene.claimed.add(table)
     return (("parameters", prod(node.scene.shape(table))),)
+
+
+def seen(node: NodeView) -> Seen | None:
+    """Return how what a node of vector work or data movement reads is what it makes; None where that is not known."""
+    return views.found(_SEEN.get(node.kind), node)
+
+
+def _windows(node: NodeView) -> Seen:
+    rank = POOLS[node.kind]
+    kernel = spread(node, "kernel_size", 1, rank)
+    stride = spread(node, "stride", 1, rank) if node.attributes.get("stride") else kernel
+    return views.windows(node, kernel, stride, spread(node, "padding", 0, rank), spread(node, "dilation", 1, rank))
+
+
+def _padded(node: NodeView) -> Seen | None:
+    pads = node.integers("pad")
+    before = [*[0] * (len(node.out()) - len(pads) // 2), *reversed(pads[::2])]
+    return views.padded(node, before) if node.attributes.get("mode", "constant") == "constant" else None
+
+
+def _reduced(node: NodeView) -> Seen | None:
+    axes: Any = node.attributes.get("dim")
+    axes = [axes] if isinstance(axes, int) else axes or []
+    return views.reduced(node, axes) if len(node.outputs) == 1 else None
+
+
+def _averaged(node: NodeView) -> Seen | None:
+    rank = len(node.out())
+    return views.reduced(node, range(2, rank)) if rank == len(node.shape(0)) and prod(node.out()[2:]) == 1 else None
+
+
+def _normed(node: NodeView) -> Seen:
+    return views.rows(node, range(-len(node.attributes.get("normalized_shape") or [1]), 0))
+
+
+_SEEN: dict[str, Callable[[NodeView], Seen | None]] = {
+    **dict.fromkeys(KINDS.each_word, views.broadcast),
+    **dict.fromkeys(KINDS.views | CONVERSIONS | {"dropout", "feature_dropout", "alpha_dropout"}, views.kept),
+    **dict.fromkeys(("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax"),
+                    lambda node: views.rows(node, [node.integer("dim", -1)])),
+    **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"), _normed),
+    **dict.fromkeys(("group_norm", "native_group_norm", "instance_norm"),
+                    lambda node: views.rows(node, range(1, len(node.shape(0))))),
+    **dict.fromkeys(("sum", "nansum", "mean", "nanmean", "amax", "amin", "linalg_vector_norm", "logsumexp"), _reduced),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"), _averaged),
+    **dict.fromkeys(POOLS, _windows),
+    APPEND: lambda node: views.placed_last(node, -2),
+    "permute": lambda node: views.turned(node, node.integers("dims")),
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), lambda node: views.exchanged(
+        node, node.integer("dim0", node.integer("axis0")), node.integer("dim1", node.integer("axis1")))),
+    "t": lambda node: views.exchanged(node, 0, -1),
+    "numpy_T": lambda node: views.turned(node, range(len(node.out()))[::-1]),
+    **dict.fromkeys(("mT", "adjoint"), lambda node: views.exchanged(node, -2, -1)),
+    **dict.fromkeys(("slice", "narrow"), lambda node: views.cut(
+        node, [(node.integer("dim"), node.attributes.get("start") or 0, node.integer("step", 1))])),
+    "select": lambda node: views.picked(node, node.integer("dim"), node.integer("index")),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk"),
+                    lambda node: views.parted(node, node.integer("dim"))),
+    **dict.fromkeys(("cat", "concat", "concatenate"), lambda node: views.joined(node, node.integer("dim"))),
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), views.broadcast),
+    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+}

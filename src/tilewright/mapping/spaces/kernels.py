@@ -1,4 +1,4 @@
-"""Compiled operators on single mappings of a space, for loops over whole populations: randomness, arrays, memories.
+"""Compiled operators on single mappings of a space, for loops over whole populations.
 
 ``sp`` is the table of the space (`arrays.pack`), which knows only the dimensions of size above 1. One mapping is
 ``e`` ``(s + 1, d)`` int64, the extents outside each slot and, last, inside all (row 0 is the operator's sizes, row
@@ -7,7 +7,7 @@ Randomness is a splitmix64 counter (Steele, Lea, Flood: Fast Splittable Pseudora
 whose state is drawn from a `numpy.random.Generator`.
 
 Compiled functions take plain arrays and allocate none: so they need no reference counts, which at this size would cost
-more than the work itself.
+more than the work itself. Mappings that the counting rules cannot tell apart have the same signature.
 """
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
@@ -44,8 +44,7 @@ _PART = part_options()
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent / f"{name}.py" for name in (
-    "kernels", "rules/arrays", "repair/mappings", "repair/projection", "drawing/sampling", "drawing/signature",
-    "counting/enumeration"))
+    "kernels", "rules/arrays", "repair/mappings", "repair/projection", "drawing/sampling", "counting/enumeration"))
 
 
 def compiled(function: F) -> F:
@@ -237,3 +236,75 @@ def load(sp: Compiled, steps: Compiled, ranks: Compiled, b: Compiled, e: Compile
         for s in range(slots_of(sp)):
             e[s + 1, d] = steps[s, at, b]
             r[s, d] = ranks[s, at, b]
+
+
+@compiled
+def order_key(sp: Compiled, r: Compiled, s: Compiled, t: Compiled, loops: Compiled) -> Compiled:
+    """Return the loops of slot ``s`` that tensor ``t`` stays during, as bits, and which loop first moves it.
+
+    ``loops`` are those that run more than once, as bits. Which loop it is matters for sliding axes only (halo), but is
+    always told apart.
+    """
+    inside, first, place, d = 0, NONE, NONE, 0
+    left = loops
+    while left != 0:
+        if left & 1 != 0 and sp[table.RELEVANT + t, d] != 0 and r[s, d] > place:
+            first, place = d, r[s, d]
+        left >>= 1
+        d += 1
+    d = 0
+    left = loops
+    while left != 0:
+        if left & 1 != 0 and r[s, d] > place:
+            inside |= 1 << d
+        left >>= 1
+        d += 1
+    return np.uint64((inside << 8) + first + 1)
+
+
+@compiled
+def signature(sp: Compiled, e: Compiled, r: Compiled) -> Compiled:
+    """Return a hash of the steps and of all in the loop orders that can show in a cost."""
+    value = np.uint64(0)
+    for s in range(slots_of(sp)):
+        loops = 0
+        for d in range(dims_of(sp)):
+            if e[s + 1, d] < e[s, d]:
+                loops |= 1 << d
+                value = (value + np.uint64(e[s + 1, d])) * MIX1
+        value = (value + np.uint64(loops)) * MIX1
+        if not is_spatial(sp, s) and loops & (loops - 1) != 0:
+            for t in range(sp[table.META, table.TENSORS]):
+                value = (value + order_key(sp, r, s, t, loops)) * MIX1
+    value = (value ^ (value >> S30)) * MIX2
+    return value ^ (value >> S31)
+
+
+@compiled
+def steps_signature(sp: Compiled, e: Compiled) -> Compiled:
+    """Return a hash of the steps alone."""
+    value = np.uint64(1)
+    for s in range(slots_of(sp)):
+        for d in range(dims_of(sp)):
+            value = (value ^ np.uint64(e[s + 1, d])) * MIX1
+    value = (value ^ (value >> S30)) * MIX2
+    return value ^ (value >> S31)
+
+
+@compiled
+def remember(seen: Compiled, value: Compiled) -> Compiled:
+    """Put a signature into the table ``seen`` ``(n)`` uint64; return whether it was not there."""
+    place = np.int64(value % np.uint64(seen.shape[0]))
+    fresh = seen[place] != value
+    seen[place] = value
+    return fresh
+
+
+@entry
+def fresh_mask(sp: Compiled, seen: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
+               out: Compiled) -> Compiled:
+    """Write to ``out`` ``(b)`` which mappings fit the memories and are not in ``seen`` yet; put those there."""
+    e, r = work[EXTENTS], work[RANKS]
+    for b in range(steps.shape[2]):
+        load(sp, steps, ranks, b, e, r)
+        out[b] = capacities_fit(sp, e) and remember(seen, signature(sp, e, r))

@@ -257,10 +257,10 @@ class MapSpace:
 
         The first of equals stays. Of more than the table has room for, a newer one takes the place of an older one.
         """
-        from tilewright.mapping.spaces.drawing import signature  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import kernels  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
-        signature.fresh_mask(self.table, seen, self.scratch(), batch.steps, batch.ranks, out)
+        kernels.fresh_mask(self.table, seen, self.scratch(), batch.steps, batch.ranks, out)
         return batch.take(np.flatnonzero(out))
 
     def legalise(self, batch: MappingBatch, state: NDArray[np.uint64], span: tuple[int, int],

@@ -1,5 +1,5 @@
 """The schedule methods: each module registers its own."""
 
-from tilewright.scheduling.methods import agents, auto, constraint, lists, magma, points
+from tilewright.scheduling.methods import auto, baselines, constraint, lists, magma
 
-__all__ = ["agents", "auto", "constraint", "lists", "magma", "points"]
+__all__ = ["auto", "baselines", "constraint", "lists", "magma"]

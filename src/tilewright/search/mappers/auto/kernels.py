@@ -3,7 +3,6 @@
 
 import numpy as np
 
-from tilewright.mapping.spaces.drawing.signature import remember, signature, steps_signature
 from tilewright.mapping.spaces.kernels import (
     COUNTS,
     EXTENTS,
@@ -16,7 +15,10 @@ from tilewright.mapping.spaces.kernels import (
     compiled,
     dims_of,
     entry,
+    remember,
+    signature,
     slots_of,
+    steps_signature,
     store,
 )
 from tilewright.mapping.spaces.repair.mappings import fit, repair

@@ -4,7 +4,6 @@
 import numpy as np
 
 from tilewright.mapping.spaces.drawing.sampling import draw_mapping, shuffle_order
-from tilewright.mapping.spaces.drawing.signature import remember, signature
 from tilewright.mapping.spaces.kernels import (
     EXTENTS,
     FOUR,
@@ -33,7 +32,9 @@ from tilewright.mapping.spaces.kernels import (
     log_between,
     may_loop,
     perfect,
+    remember,
     room,
+    signature,
     slots_of,
     store,
 )
