@@ -9,6 +9,7 @@ import shutil
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,8 +51,12 @@ def test_arguments_of_wrong_types_are_one_clear_error(name, wrong):
     (lambda: tw.bounds("ncf", "edge-s1", bind="batch"), "bind: must be Mapping, not str"),
     (lambda: tw.compare(SMALL, "edge-s1", seed=-1), "seed: must be at least 0; Got -1"),
     (lambda: tw.allocate("ncf", pads=[]), "pads: must be one or more"),
-    (lambda: tw.allocate("ncf", pads="2x64KB", word=3.5), "word: must be int, not float"),
+    (lambda: tw.allocate("ncf", pads="2x64KB", word=3.5), "word: must be a whole number; Got 3.5"),
     (lambda: tw.recommend(SMALL, objective=3.5), "must be a known"),
+    *((partial(tw.map, SMALL, "edge-s1", constraints=wrong), f"constraints: must be limits on layers, or {told}")
+      for wrong, told in ((3.5, "constraints of map spaces; Got '3.5'"), (b"x", ""), ([b"x"], ""), (None, ""))),
+    (lambda: tw.map(SMALL, "edge-s1", workers=1.5), "workers: must be a whole number; Got 1.5"),
+    (lambda: tw.sweep(SMALL, "edge-s1", vary=b"PEs.shape=8x8"), "vary: must be str or Iterable, not bytes"),
     (lambda: tw.load_constraints(3.5, None, None), "must be a readable text file")])
 def test_options_of_wrong_types_are_one_clear_error_too(call, told):
     with pytest.raises(tw.InputError) as error:
@@ -295,5 +300,5 @@ def test_what_is_no_network_is_refused(network):
 
 @pytest.mark.parametrize("seed", [1.5, float("nan"), "1", None])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(tw.InputError, match="seed: must be a whole number from 0 to"):
+    with pytest.raises(tw.InputError, match="seed: must be a whole number"):
         tw.map("ncf", arch="edge-s1", budget=10, seed=seed, store=False)

@@ -269,7 +269,9 @@ def test_the_command_line_begins_warm_lists_exports_and_prunes(monkeypatch, caps
         return cli(*arguments, monkeypatch=monkeypatch, capsys=capsys)
 
     network = "matmul:M=32,N=32,K=32"
-    assert "No mappings in" in run("list", "library")[1]
+    with Store(store := tmp_path / "empty.sqlite") as made:
+        made.runs()
+    assert "No mappings in" in run("list", "library", "--store", str(store))[1]
     assert run("map", network, "-a", "eyeriss", "-b", "300")[0] == 0
     code, out, _ = run("map", network, "-a", "eyeriss", "-b", "30", "--warm-start", "library")
     assert code == 0 and "warm start: library" in out and "1 of 1 layers began" in out.replace("\n", " ")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
 from keyword import iskeyword
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from tilewright.api.text import bar_below
@@ -100,7 +100,7 @@ def takes(options: Callable[P, Asked], raises: str = "") -> Callable[[Callable[[
         @wraps(function)
         def call(*args: P.args, **keywords: P.kwargs) -> Found:
             asked = options(*args, **keywords)
-            _check_least(asked)
+            _check_numbers(asked)
             if "told" not in vars(asked):
                 return function(asked)
             with bar_below(vars(asked)["told"]) as observer:
@@ -116,12 +116,15 @@ def takes(options: Callable[P, Asked], raises: str = "") -> Callable[[Callable[[
     return decorate
 
 
-def _check_least(asked: Any) -> None:
-    """Raise an `InputError` where a number is below the least that its flag takes."""
+def _check_numbers(asked: Any) -> None:
+    """Raise an `InputError` where a number is no whole one or below the least, though its flag takes no other."""
     for name, found in flags(type(asked)).items():
-        given, least = getattr(asked, name), found[-1].least
-        if least is not None and isinstance(given, Real) and given < least:
-            raise InputError(name, f"must be at least {least}", given)
+        given, flag = getattr(asked, name), found[-1]
+        if isinstance(given, Real):
+            if flag.kind == "whole" and not isinstance(given, Integral):
+                raise InputError(name, "must be a whole number", given)
+            if flag.least is not None and given < flag.least:
+                raise InputError(name, f"must be at least {flag.least}", given)
 
 
 def command_line(verb: str, options: type, values: Mapping[str, Any]) -> str:

@@ -33,10 +33,7 @@ def advise_mappings(asked: RecommendOptions) -> Run:
     task = prepare(RunOptions(asked.network, asked.arch, objective=asked.objective, bind=asked.bind,
                               layers=asked.layers, budget=UNKNOWN))
     spaces = [task.space(operator) for operator in task.operators]
-    with tilewright.store.Library(asked.model) as library:
-        if library.missing:
-            raise InputError("model", "must be a library of mappings", library.shown,
-                             "Fill one: tilewright map NETWORK --arch ARCH --store FILE")
+    with tilewright.store.Library(asked.model).there() as library:
         known = library.nearest(spaces, str(task.objective), LIKE)
     setup = time.perf_counter() - began
     found = [(one, _guess(task, one.operator, tuple(source_of(entry, one.operator) for entry in like)))

@@ -19,7 +19,7 @@ from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed, texts_of
 from tilewright.api.training_options import RecommenderOptions, read_count
-from tilewright.base import InputError, require_extra
+from tilewright.base import InputError, require_extra, unknown_name
 from tilewright.cost import (
     RECONFIGURABLE_ARRAYS,
     TIE_RULE,
@@ -28,6 +28,7 @@ from tilewright.cost import (
     array_energy,
     reconfigurable_array,
 )
+from tilewright.hardware import preset_names
 from tilewright.recommendation import (
     Advice,
     Choices,
@@ -181,7 +182,13 @@ def recommend(asked: RecommendOptions) -> Recommendation | Run:
     each layer gets the best of what the mappings of the most similar layers in the library suggest, as a `Run`.
     """
     if not isinstance(asked.arch, str) or not (asked.arch.isdecimal() or asked.arch in RECONFIGURABLE_ARRAYS):
-        return advise_mappings(asked)
+        try:
+            return advise_mappings(asked)
+        except InputError as error:
+            if error.field != "accelerator":
+                raise
+            known = [*RECONFIGURABLE_ARRAYS, *preset_names()]
+            raise unknown_name("accelerator or reconfigurable array", str(asked.arch), known, "arch") from None
     began = time.perf_counter()
     if asked.fallback and asked.model is None:
         raise InputError("fallback", "needs a model to fall back from", asked.fallback, "Give --model FILE")

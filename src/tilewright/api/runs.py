@@ -186,7 +186,7 @@ def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None
     """
     if Path(place).suffix == ".json" or Path(place).is_file():
         return Run(read_run(place))
-    with tilewright.store.Store(store) as found:
+    with tilewright.store.Store(store).there() as found:
         return Run(found.get(str(place)))
 
 

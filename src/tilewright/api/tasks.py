@@ -17,7 +17,7 @@ from tilewright.api.warm import OFF, Warmth
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Constraints, KeptSets, MapSpace, flexible_machine, flexible_within
-from tilewright.search import MAPPERS, Budget, Objective, Start, read_front, search
+from tilewright.search import MAPPERS, Budget, Constraint, Objective, Start, read_front, search
 from tilewright.store import RequestRecord
 from tilewright.workload import Density, Graph, Operator, graph_with_densities, unique_operators
 
@@ -109,7 +109,12 @@ def prepare(asked: RunOptions) -> NetworkTask:
 
 def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
     """Return the limits on layers, and the constraints of map spaces."""
-    given = [constraints] if isinstance(constraints, str | Path | Constraints) else list(constraints)
+    alone = isinstance(constraints, str | bytes | Path | Constraints) or not isinstance(constraints, Iterable)
+    given: list[Any] = [constraints] if alone else list(constraints)
+    for one in given:
+        if not isinstance(one, str | Path | Constraint | Constraints):
+            raise InputError("constraints", "must be limits on layers, or constraints of map spaces", repr(one),
+                             "For example latency<=1e6")
     spaces = [one for one in given if is_space(one)]
     if len(spaces) > 1:
         raise InputError("constraints", "must hold one set of constraints of map spaces at most", len(spaces),

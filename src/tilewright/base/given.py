@@ -49,7 +49,8 @@ def _wrong(function: Callable[..., Any], given: Sequence[Any], named: Mapping[st
     for name, value in arguments.items():
         hint = signature.parameters[name].annotation
         kinds = () if hint is signature.empty else _kinds(hint)
-        if kinds and not isinstance(value, tuple(_NUMBERS.get(kind, kind) for kind in kinds)):
+        taken = tuple(_NUMBERS.get(kind, kind) for kind in kinds)
+        if kinds and (not isinstance(value, taken) or isinstance(value, bytes)):  # numbers to Python, one by one
             *others, last = [kind.__name__ for kind in kinds if kind is not NoneType]
             told = "None" if value is None else type(value).__name__
             return InputError(name, f"must be {', '.join(others)}{' or ' * bool(others)}{last}, not {told}")

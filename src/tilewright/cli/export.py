@@ -29,10 +29,10 @@ def export(
     if json is None and csv is None and library is None:
         raise InputError("export", "must be told where to", None, "Give --json FILE, --csv FILE or --library FILE")
     if library is not None:
-        with Library(store) as known:
+        with Library(store).there() as known:
             say(console(), f"{known.export_json(ready_place(library))} mappings in {library}")
     chosen = tuple(runs) if runs else None
-    with Store(store) as found:
+    with Store(store).there() as found:
         if json is not None:
             count = found.export_json(ready_place(json), chosen)
             say(console(), f"{count} runs in {json}")

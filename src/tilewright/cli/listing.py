@@ -264,7 +264,7 @@ def _technologies() -> Listing:
 def _runs(store: str | None) -> Listing:
     from tilewright.report import engineering
 
-    with tilewright.store.Store(store) as found:
+    with tilewright.store.Store(store).there() as found:
         runs = found.runs()
     return Listing(
         ("Run", "Network", "Accelerator", "Objective", "Mapper", "Samples", "Latency\n(cycles)", "Energy\n(J)"),
@@ -276,7 +276,7 @@ def _runs(store: str | None) -> Listing:
 def _library(store: str | None) -> Listing:
     from tilewright.report import engineering
 
-    with tilewright.store.Library(store) as found:
+    with tilewright.store.Library(store).there() as found:
         entries = found.entries()
     return Listing(
         ("Entry", "Shape", "Accelerator", "Objective", "Score", "Latency\n(cycles)", "Energy\n(J)", "Found for", "On"),
@@ -295,7 +295,7 @@ def _shape(one: "Entry") -> str:
 def _entry(name: str, store: str | None) -> None:
     from tilewright.report import significant
 
-    with tilewright.store.Library(store) as found:
+    with tilewright.store.Library(store).there() as found:
         one = found.get(name)
     for head, value in (
             ("Entry", one.id), ("Best for", " ".join(f"{key}{size}" for key, size in one.sizes.items())),

@@ -29,6 +29,6 @@ def prune(
     before = now + timedelta(days=1) if everything else None
     if older_than is not None:
         before = now - timedelta(days=older_than)
-    with tilewright.store.Library(store) as found:
+    with tilewright.store.Library(store).there() as found:
         count = found.prune(before, arch)
     say(console(), f"{count} mappings removed from {found.shown}")

@@ -83,6 +83,13 @@ class Database:
         file = parsed.database if parsed.get_backend_name() == "sqlite" else None
         return bool(file) and not str(file).startswith((":memory:", "file:")) and not Path(str(file)).exists()
 
+    def there(self) -> Self:
+        """Return it, to be read; a file that is not there is an `InputError`, and is not made."""
+        if self.missing:
+            raise InputError(f"store {self.shown}", "must be there", None,
+                             "Fill one: tilewright map NETWORK --arch ARCH --store FILE")
+        return self
+
     def close(self) -> None:
         """Let go of the database; the next call opens it again."""
         if self._engine is not None:

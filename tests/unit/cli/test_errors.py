@@ -75,7 +75,10 @@ WRONG = {
     "cases alone": (("evaluate", "m.yaml", "--cases", "c.jsonl"), "--cases: must stand alone"),
     "cases missing": (("evaluate", "--cases", "c.jsonl"), "c.jsonl: must be a readable text file"),
     "reference": (("evaluate", "--reference"), "--reference: must come with --cases"),
-    "show": (("show", "last"), "It holds no runs yet"),
+    **{" ".join(words): (words, "runs.sqlite: must be there; Fill one: tilewright map") for words in (
+        ("show", "last"), ("explain", "last"), ("list", "runs"),
+        ("list", "library"), ("list", "library", "ab"), ("export", "--csv", "runs.csv"),
+        ("export", "--library", "library.json"), ("prune", "--all"))},
     "show file": (("show", "none.json"), "none.json: must be a readable JSON file"),
     "show foreign": (("show", "table.yaml"), "table.yaml:1: must be JSON"),
     "export": (("export",), "export: must be told where to"),
@@ -102,7 +105,7 @@ def test_bad_input_is_one_message(tilewright, tmp_path, case):
     assert found.code == 2
     assert message in found.err
     assert found.err.startswith("Error: ") and found.err.count("\n") == 1
-    assert found.out == ""
+    assert found.out == "" and not (tmp_path / "runs.sqlite").exists()
 
 
 @pytest.mark.parametrize(("case", "function"), [("plan place", "fuse"), ("study place", "study_landscape")])

@@ -18,6 +18,7 @@ from tilewright.hardware import (
 )
 from tilewright.mapping import DATAFLOWS, Constraints, MapSpace
 from tilewright.search import MAPPERS, METRICS, search
+from tilewright.store import Store
 from tilewright.workload import ROLES, matmul, unique_operators, zoo
 
 
@@ -59,7 +60,9 @@ def test_everything_is_listed(tilewright, kind, names):
     assert set(names) <= set(listed)
 
 
-def test_an_empty_store_lists_no_runs(tilewright):
+def test_an_empty_store_lists_no_runs(tilewright, tmp_path):
+    with Store(tmp_path / "runs.sqlite") as made:
+        made.runs()
     assert "No runs in sqlite:///" in tilewright("list", "runs").out
 
 

@@ -44,6 +44,7 @@ def test_energy_wants_a_power(tilewright):
 
 @pytest.mark.parametrize(("words", "told"), [
     (["alexnet", "--arch", "nosuch"], "nosuch"), (["alexnet", "--arch", "5000"], "cell"),
+    (["alexnet", "--arch", "saga"], "Did you mean sagar"),
     (["alexnet", "--model", "nosuch.pt"], "model"), (["alexnet", "--fallback"], "fallback"),
     (["matmul:M=0,N=4,K=4"], "M"), (["alexnet", "--space", "whole"], "space"),
     (["einsum:ij,jk,kl->il:i=4,j=4,k=4,l=4"], "two operands"), (["alexnet", "--objective", "area"], "objective"),
