@@ -113,6 +113,8 @@ def main() -> None:
         if isinstance(error, OSError) and error.errno in _FULL:
             error = InputError(str(error.filename or "standard output"), "must be a place with room", error.strerror,
                                "Make room, or write elsewhere")
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # as only `os.getcwd` says
+            error = InputError("working folder", "must be there", None, "Go to a folder that is")
         print(_message(error), file=sys.stderr)
         sys.exit(WRONG_INPUT if isinstance(error, InputError) else INTERNAL_ERROR)
 

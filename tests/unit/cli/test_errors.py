@@ -121,6 +121,16 @@ def test_places_are_looked_at_before_anything_is_computed(tilewright, monkeypatc
     assert message in refused.err
 
 
+def test_a_working_folder_that_is_gone_is_told(tilewright, monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    found = tilewright("compare", OPERATOR, "-a", "eyeriss", "-b", "50", "--seeds", "2")
+    assert (found.code, found.out) == (2, "")
+    assert found.err == "Error: working folder: must be there; Go to a folder that is.\n"
+
+
 def test_a_fault_of_ours_says_so_and_shows_its_traceback_when_asked(tilewright, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("oh")
