@@ -109,8 +109,9 @@ def prepare(asked: RunOptions) -> NetworkTask:
 
 def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
     """Return the limits on layers, and the constraints of map spaces."""
-    alone = isinstance(constraints, str | bytes | Path | Constraints) or not isinstance(constraints, Iterable)
-    given: list[Any] = [constraints] if alone else list(constraints)
+    given: list[Any] = [constraints]
+    if isinstance(constraints, Iterable) and not isinstance(constraints, str | bytes):
+        given = list(constraints)
     for one in given:
         if not isinstance(one, str | Path | Constraint | Constraints):
             raise InputError("constraints", "must be limits on layers, or constraints of map spaces", repr(one),

@@ -5,6 +5,8 @@ import os
 import pickle
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor as Pool
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import isgenerator
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -79,16 +82,21 @@ class Processes(Executor):
 
         self.loky, self.width, self.context = loky, workers, loky.backend.get_context("loky")
         self.flag = self.context.Event()
+        resource_tracker.ensure_running()  # whose start lets Ctrl-C through, which `submit` holds back
         self.renew()
 
     def submit(self, call: Call) -> "Future[Any]":
-        """Begin a call in a process."""
-        return self.pool.submit(whole, cloudpickle.dumps(call))
+        """Begin a call in a process; Ctrl-C waits while one starts, which has it held back from its first moment."""
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self.pool.submit(whole, cloudpickle.dumps(call))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
     def renew(self) -> None:
         """Start other processes."""
         self.pool = self.loky.ProcessPoolExecutor(self.width, context=self.context, initializer=_obey,
-                                                  initargs=(self.flag,))
+                                                  initargs=(self.flag, os.getpid()))
 
     def stop(self) -> None:
         """Set the event that they look at."""
@@ -98,12 +106,20 @@ class Processes(Executor):
 _flag: Stop | None = None
 
 
-def _obey(flag: Stop) -> None:
-    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too."""
+def _obey(flag: Stop, parent: int) -> None:
+    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too, or with it."""
     global _flag  # noqa: PLW0603  (set once, as the process begins)
     _flag = flag
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     collect_seldom()
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, which may be killed; nothing else would tell it."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 @dataclass(frozen=True)

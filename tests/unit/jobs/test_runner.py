@@ -1,9 +1,11 @@
 """The one runner: order, turns, what is kept, what is lost, and the same values wherever jobs are done."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -115,6 +117,29 @@ def test_a_worker_that_is_lost_is_replaced(tmp_path):
     jobs = [Job({"number": number}, deadly, inputs=(number,)) for number in range(4)]
     with Results(tmp_path / "r.sqlite", "squares") as kept:
         assert Runner(on="processes", workers=2, keeper=kept).run(jobs) == [{"square": n * n} for n in range(4)]
+
+
+def comes_true(what):
+    for _ in range(300):
+        if what():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_workers_hold_ctrl_c_back_from_their_first_moment_and_end_with_a_run_that_is_killed(tmp_path):
+    held = Job(None, lambda: signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    assert Runner(on="processes", workers=1).run([held]) == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    file = tmp_path / "worker"
+    script = (f"import os, pathlib, time\nfrom tilewright.jobs import Job, Runner\nfile = pathlib.Path({str(file)!r})\n"
+              "def work(): return file.write_text(str(os.getpid())), time.sleep(600)\n"
+              "Runner(on='processes', workers=1).run([Job(None, work)])")
+    with subprocess.Popen([sys.executable, "-c", script]) as run:
+        assert comes_true(lambda: file.exists() and file.read_text())
+        run.kill()
+    worker = Path("/proc", file.read_text(), "cmdline")  # empty of one that has ended, until that is taken note of
+    assert comes_true(lambda: not worker.exists() or not worker.read_bytes())
 
 
 def test_a_job_that_costs_every_worker_is_told():
