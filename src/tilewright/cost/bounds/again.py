@@ -64,7 +64,7 @@ class Again:
 
     def ranked(self) -> list[dict[str, Chain]]:
         """Return the chains of all tensors in each choice, on the last row, those of the least picojoules first."""
-        choices = self._cells[1][2]
+        choices = self._chained[1][2]
         energies = np.empty(len(choices))
         self._sums([ENERGY], np.zeros((1, self.passing.rows.count)), energies)
         names = [tensor.name for tensor in self.passing.operator.tensors]
@@ -77,10 +77,7 @@ class Again:
         rows, tensors = self.passing.rows, self.passing.operator.tensors
         count = max(map(len, self._chains))
         fixed, price, asked = np.zeros((3, len(wanted), rows.count, len(tensors), count))
-        each = np.ones((rows.count, len(tensors), count))
         for t, (tensor, chains) in enumerate(zip(tensors, self._chains, strict=True)):
-            for o, chain in enumerate(chains):
-                each[:, t, o] = self.passing.sharing(tensor, chain[-1])
             for s, name in enumerate(wanted):
                 told: Sequence[tuple[Any, ...]] = (
                     [self._energy(tensor, chain) for chain in chains] if name == ENERGY else
@@ -88,14 +85,20 @@ class Again:
                 for o, (own, again, asks) in enumerate(told):
                     fixed[s, :, t, o], price[s, :, t, o], asked[s, :, t, o] = own, again, asks
         out = np.empty((len(wanted), rows.count))
-        cells, chained, work = self._cells
-        least_sums(cells, chained, (fixed, price, asked, each), self._rooms, self._spreads,
-                   float(self.passing.operator.macs), work, floors, out, each_sum)
+        words, pieces, own, kinds, total = self.tiles.once("cells", lambda: _cells_of(self.tiles))
+        stages, chained, each, rooms = self._chained
+        rules = 1 + len(tensors) * (1 + max(len(rows.machine.memories), len(tensors)))
+        work = (np.empty(len(chained[2])), np.empty_like(pieces), np.empty((rules, len(tensors) + 1)),
+                np.zeros(AXES, dtype=np.uint8), np.empty(1 << 2 * len(tensors), dtype=np.uint8),
+                np.empty((len(tensors), count)))
+        least_sums((words, pieces, own, kinds, total, stages), chained, (fixed, price, asked, each), rooms,
+                   self._spreads, float(self.passing.operator.macs), work, floors, out, each_sum)
         return out
 
-    @cached_property
+    @property
     def _chains(self) -> list[tuple[Chain, ...]]:
-        return [self.passing.pairs(tensor.name) for tensor in self.passing.operator.tensors]
+        return self.passing.alike.once("pairs", lambda: [
+            self.passing.pairs(tensor.name) for tensor in self.passing.operator.tensors])
 
     def _energy(self, tensor: Tensor, chain: Chain) -> tuple[Floats, Floats, Floats]:
         """Return (r) each: picojoules that are fixed, of all words again, and of each word that compute asks for."""
@@ -123,27 +126,33 @@ class Again:
         return [(first, 0.0, once) if len(chain) == 1 else (first + words * once, words * once, 0.0)
                 for chain in chains]
 
-    @cached_property
-    def _cells(self) -> tuple[Any, Any, Any]:
-        """What the kernel needs to know of cells and of chains, and arrays to work in."""
-        machine, tensors = self.passing.rows.machine, self.passing.operator.tensors
+    @property
+    def _chained(self) -> tuple[Any, ...]:
+        """What the kernel needs to know of memories and chains, whatever the sizes of the operator.
+
+        The places of memories that are looked at; homes, children and choices; how many lanes may share a word
+        (r, t, o); and `_rooms`.
+        """
+        return self.passing.alike.once("chained", self._chains_told)
+
+    def _chains_told(self) -> tuple[Any, ...]:
+        rows, tensors = self.passing.rows, self.passing.operator.tensors
+        machine, outside = rows.machine, rows.outside
         places = {memory.name: place for place, memory in enumerate(machine.memories)}
         count, most = len(tensors), max(map(len, self._chains))
         child = np.full((count, most), len(places), dtype=np.int64)
-        for t, chains in enumerate(self._chains):
+        each = np.ones((rows.count, count, most))
+        for t, (tensor, chains) in enumerate(zip(tensors, self._chains, strict=True)):
             child[t, :len(chains)] = [places[chain[1]] if len(chain) > 1 else len(places) for chain in chains]
+            for o, chain in enumerate(chains):
+                each[:, t, o] = self.passing.sharing(tensor, chain[-1])
         homes = np.array([places[chains[0][0]] for chains in self._chains])
         choices = np.array(list(product(*(range(len(chains)) for chains in self._chains))), dtype=np.int64)
-        outside = self.passing.rows.outside
         stages = np.array([place for place in range(1, len(places))
                            if outside[machine.memories[place - 1].name].max() == 1], dtype=np.int64)
-        rules = 1 + count + max(len(self.passing.rows.machine.memories), count) * count
-        words, pieces, own, kinds, total = self.tiles.once("cells", lambda: _cells_of(self.tiles))
-        work = (np.empty(len(choices)), np.empty_like(pieces), np.empty((rules, count + 1)),
-                np.zeros(AXES, dtype=np.uint8), np.empty(1 << 2 * count, dtype=np.uint8), np.empty((count, most)))
-        return (words, pieces, own, kinds, total, stages), (homes, child, choices), work
+        return stages, (homes, child, choices), each, self._rooms
 
-    @cached_property
+    @property
     def _rooms(self) -> tuple[Floats, Floats]:
         """Bits of a word (m, q, t) in every room of a memory, all copies, and bits of all its instances (r, m, q)."""
         rows, tensors = self.passing.rows, self.passing.operator.tensors
@@ -164,8 +173,9 @@ class Again:
     @cached_property
     def _spreads(self) -> tuple[Floats, NDArray[np.int64]]:
         """How many lanes may share words of each tensor (c, t), and the first and last way to spread them by row."""
-        lanes = [_rounded(count) for count in self.passing.rows.instances(self.passing.rows.machine.fanouts).tolist()]
-        stage = ComputeStage(self.tiles, self.passing.rows, {})
+        rows = self.passing.rows
+        lanes = rows.once("lanes rounded", lambda: [_rounded(n) for n in rows.instances(rows.machine.fanouts).tolist()])
+        stage = ComputeStage(self.tiles, rows, {})
         counts = sorted({*lanes})
         tables = self.tiles.each(counts, stage.shared)
         ends = np.cumsum([0, *map(len, tables)])

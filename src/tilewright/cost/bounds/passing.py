@@ -90,12 +90,19 @@ class Passing:
     bypass: Bypass
 
     @cached_property
+    def alike(self) -> Once:
+        """What is known of these tensors on these machines, whatever the sizes of the operator."""
+        bypass = self.bypass if isinstance(self.bypass, bool) else tuple(self.bypass)
+        return self.rows.once((self.operator.tensors, *self.keeps.items(), bypass), Once)
+
+    @property
     def chains(self) -> dict[str, tuple[Chain, ...]]:
         """By tensor the sets of memories that may keep it: all, or where some may let it pass the least ones.
 
         Of the latter that whose innermost memory is furthest in is the last.
         """
-        return {t.name: self._least(t.name, keepers(t, self.rows.machine, self.keeps)) for t in self.operator.tensors}
+        return self.alike.once("chains", lambda: {
+            t.name: self._least(t.name, keepers(t, self.rows.machine, self.keeps)) for t in self.operator.tensors})
 
     def _least(self, name: str, chain: Chain) -> tuple[Chain, ...]:
         """Return the chains of memories that must keep a tensor, and at most one other."""
