@@ -1,6 +1,6 @@
 """Rows that lie in arrays side by side."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,17 +13,17 @@ class Rows:
     @property
     def arrays(self) -> tuple[Any, ...]:
         """All arrays, in order."""
-        return tuple(getattr(self, one.name) for one in fields(self))
+        return tuple([getattr(self, name) for name in self.__dataclass_fields__])
 
     def __len__(self) -> int:
-        return len(self.arrays[0])
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
 
     def take(self, rows: Any) -> Self:
         """Return copies of some of the rows."""
         places = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
-        return replace(self, **{one.name: getattr(self, one.name)[places] for one in fields(self)})
+        return type(self)(*[each[places] for each in self.arrays])
 
     def joined(self, *others: Self) -> Self:
         """Return these rows and then others."""
         every = zip(*(one.arrays for one in (self, *others)), strict=True)
-        return replace(self, **{one.name: np.concatenate(each) for one, each in zip(fields(self), every, strict=True)})
+        return type(self)(*[np.concatenate(each) for each in every])
