@@ -259,7 +259,8 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
 
     Raises an `InputError` if there are more slots, tensors, axes or capacities than the table has room for.
     """
-    active = np.flatnonzero(space.sizes > 1) if (space.sizes > 1).any() else np.array([0])
+    moving = space.sizes > 1 if (space.sizes > 1).any() else np.arange(len(space.sizes)) == 0
+    active = np.flatnonzero(moving)
     axes = active_axes(space.axes, active)
     parts = ((SLOT, MOST_SLOTS, space.slots, "levels"), (FREE, MOST_SLOTS, space.free[:, active], "levels"),
              (RELEVANT, MOST_TENSORS, space.relevant[:, active], "tensors"), (AXES, MOST_AXES, axes, "axes of tensors"),
@@ -268,8 +269,7 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
         if len(array) > most:
             raise InputError("space", f"must have at most {most} {name}", len(array))
     spans = AXES + np.searchsorted(axes[:, 0], np.arange(len(space.relevant) + 1))
-    resting = np.setdiff1d(np.arange(len(space.sizes)), active)
-    places = np.argsort(np.concatenate([active, resting]))
+    places = np.argsort(np.concatenate([active, np.flatnonzero(~moving)]))
     counts = np.array([len(space.slots), len(active), len(space.relevant), len(space.groups), space.perfect,
                        len(space.sizes), 0, space.whole, 0, 0])
     orders = DIVISORS + len(active)

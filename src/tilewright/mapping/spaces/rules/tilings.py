@@ -75,14 +75,15 @@ def bands(constraints: Constraints, places: list[str], sizes: dict[str, int], fr
     tile_least, tile_most = np.ones_like(least), np.broadcast_to(size, free.shape).copy()
     at = {name: d for d, name in enumerate(sizes)}
     for s, place in enumerate(places):
-        for name, bounds in constraints.factors.get(place, {}).items():
+        factors = constraints.factors.get(place, {})
+        for name, bounds in factors.items():
             least[s, at[name]] = bounds.least
             most[s, at[name]] = min(most[s, at[name]], bounds.most or MOST_EXTENT)
         for name, bounds in constraints.tiles.get(place, {}).items():
             tile_least[s, at[name]], tile_most[s, at[name]] = bounds.clamped(sizes[name])
         if sides[s]:
-            others = np.prod(least[s]) // least[s]
-            most[s] = np.minimum(most[s], sides[s] // np.maximum(others, 1))
+            others = np.maximum(np.prod(least[s]) // least[s], 1) if factors else 1
+            most[s] = np.minimum(most[s], sides[s] // others)
     return Bands(least, most, tile_least, tile_most)
 
 
