@@ -36,7 +36,7 @@ from tilewright.allocation import (
     standing_bounds,
     verify,
 )
-from tilewright.allocation.solvers import RULES
+from tilewright.allocation.search import RULES
 from tilewright.packing import Buffers, pack
 from tilewright.reproduce.spm_savings import NETWORKS, SIZES, problem_of
 from tilewright.workload import tensor_graph, zoo

@@ -11,10 +11,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticUndefined
 
-from tilewright.hardware.design_files import DesignFields
+from tilewright.hardware.files import DesignFields, SparsityFields
 from tilewright.hardware.flexibility_files import FlexibilityFields
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
-from tilewright.hardware.sparsity_files import SparsityFields
 from tilewright.mapping.files import MappingFields
 from tilewright.mapping.fused_files import FusedFileFields
 from tilewright.mapping.spaces.files import SpaceFields

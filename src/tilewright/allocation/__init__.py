@@ -4,9 +4,7 @@ A plan says for each operation of a network what is on which scratchpad, where i
 it moves; and what no plan can do with less of. It is checked by carrying it out, word by word (`verify`).
 """
 
-import tilewright.allocation.solvers  # noqa: F401  (they register themselves)
 from tilewright.allocation.bounds import role_bound as role_bound
-from tilewright.allocation.bounds import standing_bounds as standing_bounds
 from tilewright.allocation.network import MOST_PARTS as MOST_PARTS
 from tilewright.allocation.network import Parts as Parts
 from tilewright.allocation.network import network_problem as network_problem
@@ -34,6 +32,7 @@ from tilewright.allocation.records import plan_record as plan_record
 from tilewright.allocation.records import read_plan as read_plan
 from tilewright.allocation.search import SOLVERS as SOLVERS
 from tilewright.allocation.search import PlanSearch as PlanSearch
+from tilewright.allocation.search import standing_bounds as standing_bounds
 from tilewright.allocation.sets import best_order as best_order
 from tilewright.allocation.simulation import simulate as simulate
 from tilewright.allocation.stays import DmaTransfer as DmaTransfer

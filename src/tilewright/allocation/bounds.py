@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.search import PlanSearch
 from tilewright.allocation.stays import Prices, Shares
 
 Gap = tuple[int, int, int]
@@ -24,19 +23,6 @@ ROUNDS, SETTLED = 8, 2
 """In which the cost of stores is laid on gaps anew; and those in which the guide settles what it stores."""
 FINE = 2**24
 """Steps of the largest price of a byte: flows have whole costs, rounded so that the bound holds."""
-
-
-def standing_bounds(search: PlanSearch) -> None:
-    """Raise the bounds that every plan is held against, whichever way it is found."""
-    whole = search.whole
-    if whole is not None and search.divides:
-        standing_bounds(whole)
-        search.take_bounds(whole)
-        return
-    for name, bound in (("compulsory", search.prices.compulsory),
-                        ("roles", role_bound(search.problem, search.prices)),
-                        ("capacity", capacity_bound(search.problem, search.prices))):
-        search.raise_bound(name, bound)
 
 
 def role_bound(problem: ResidencyProblem, prices: Prices) -> int:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from tilewright.allocation.bounds import standing_bounds
 from tilewright.allocation.network import stays_of_parts
 from tilewright.allocation.problem import ResidencyProblem
 from tilewright.allocation.records import PlanRecord, plan_record
-from tilewright.allocation.search import SOLVERS, PlanSearch
+from tilewright.allocation.search import SOLVERS, PlanSearch, standing_bounds
 from tilewright.allocation.stays import Prices
 from tilewright.base import InputError
 

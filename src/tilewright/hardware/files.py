@@ -1,25 +1,46 @@
-"""Accelerator files: YAML 1.2 in and out, with line numbers in every error."""
+"""Accelerator files: YAML 1.2 in and out, their ``sparsity:`` and ``design:`` too, with line numbers in every error."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BeforeValidator, Field, model_validator
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base import FieldsDocument, Location, yaml_flow, yaml_text
+from tilewright.base import Fields, FieldsDocument, InputError, Location, wrong, yaml_flow, yaml_text
 from tilewright.hardware.accelerator import Accelerator, section_issues
-from tilewright.hardware.design import DesignSpace
-from tilewright.hardware.design_files import DesignFields, read_design
+from tilewright.hardware.design import DesignSpace, NumberRange
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
-from tilewright.hardware.levels import Memory, Merging
-from tilewright.hardware.resolve import LevelFields, Resolver, look_up
-from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
-from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
-from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
+from tilewright.hardware.levels import RATE, Memory, Merging, Number
+from tilewright.hardware.resolve import Fail, LevelFields, Resolver, look_up
+from tilewright.hardware.schema import (
+    AcceleratorFields,
+    Bytes,
+    Count,
+    FanoutFields,
+    MemoryFields,
+    Name,
+    Positive,
+    TechnologyFields,
+)
+from tilewright.hardware.sparsity import (
+    FORMATS,
+    ROLE_NAMES,
+    Action,
+    Capacity,
+    Compression,
+    Elision,
+    Format,
+    Sparsity,
+    name_issues,
+)
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Storage, Technology
 from tilewright.hardware.vector import VectorUnit
+
+ACTIONS: tuple[Action, ...] = ("skip", "gate")
+Leaders = dict[Name, dict[Name, list[Name]]]
 
 
 def load_accelerator(source: str | Path) -> Accelerator:
@@ -216,3 +237,165 @@ def _section(tree: dict[str, Any]) -> CommentedMap:
 
 def _filled(**fields: Any) -> CommentedMap:
     return CommentedMap((key, value) for key, value in fields.items() if value is not None)
+
+
+class FormatFields(Fields):
+    """A format, with the bits of its runs or coordinates where they are fixed."""
+
+    format: Format
+    """How zeros are left out."""
+    bits: Count | None = None
+    """Of a run or coordinate, where fixed."""
+
+
+def _format(given: Any) -> Any:
+    """Read the bare name of a format."""
+    if isinstance(given, str):
+        if given not in FORMATS:
+            raise wrong(f"must be one of {', '.join(FORMATS)}")
+        return {"format": given}
+    return given
+
+
+Formats = dict[Name, dict[Name, Annotated[FormatFields, BeforeValidator(_format)]]]
+
+
+class ComputeZeros(Fields):
+    """Operands whose zeros the compute unit gates or skips."""
+
+    gate: list[Name] = Field(default_factory=list)
+    """Operands whose zeros take no energy."""
+    skip: list[Name] = Field(default_factory=list)
+    """Operands whose zeros take no time either."""
+
+
+class SparsityFields(Fields):
+    """What a machine makes of zeros."""
+
+    capacity: Capacity = "expected"
+    """Whether a tile must fit in the mean, or at its fullest."""
+    formats: Formats = Field(default_factory=dict)
+    """By memory and tensor, the name of a format or its fields."""
+    skip: Leaders = Field(default_factory=dict)
+    """By memory and tensor, the tensors at whose zeros its words are not moved at all."""
+    gate: Leaders = Field(default_factory=dict)
+    """The same, but the cycles are spent."""
+    compute: ComputeZeros = ComputeZeros()
+    """What the compute unit does."""
+
+
+def read_sparsity(fields: SparsityFields) -> Sparsity:
+    """Return what a file says of zeros."""
+    capacity: Capacity = fields.capacity
+    return Sparsity(
+        tuple(Compression(memory, tensor, given.format, given.bits)
+              for memory, inner in fields.formats.items() for tensor, given in inner.items()),
+        tuple(Elision(memory, action, tensor, tuple(on)) for action in ACTIONS
+              for memory, inner in getattr(fields, action).items() for tensor, on in inner.items()),
+        tuple(fields.compute.gate), tuple(fields.compute.skip), capacity)
+
+
+def sparsity_tree(sparsity: Sparsity) -> dict[str, Any]:
+    """Return the section that reads back to ``sparsity``, as plain collections."""
+    formats: dict[str, dict[str, Any]] = {}
+    for given in sparsity.formats:
+        formats.setdefault(given.memory, {})[given.tensor] = (
+            given.format if given.bits is None else {"format": given.format, "bits": given.bits})
+    leaders: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for elision in sparsity.elisions:
+        leaders.setdefault(elision.action, {}).setdefault(elision.memory, {})[elision.tensor] = list(elision.on)
+    compute = {name: list(given) for name, given in (("gate", sparsity.gated), ("skip", sparsity.skipped)) if given}
+    tree = {"capacity": sparsity.capacity, "formats": formats, **leaders, "compute": compute}
+    return {name: value for name, value in tree.items() if value}
+
+
+class RangeFields(Fields):
+    """Values ``from`` one ``to`` another in steps, or a list of ``values``; capacities take units."""
+
+    least: Bytes | None = Field(None, alias="from")
+    """The least value."""
+    most: Bytes | None = Field(None, alias="to")
+    """The largest value."""
+    step: Bytes | None = None
+    """Between values."""
+    values: Annotated[list[Bytes], Field(min_length=1)] | None = None
+    """In place of these: the values."""
+
+    @model_validator(mode="after")
+    def _check(self) -> "RangeFields":
+        if (self.values is None) == (self.least is None or self.most is None):
+            raise wrong("must be a list of values, or give from and to", "For example {from: 1, to: 1024, step: 1}")
+        if self.least is not None and self.most is not None and self.least > self.most:
+            raise wrong(f"must not end ({self.most:g}) before it begins ({self.least:g})")
+        if self.values is not None and sorted(set(self.values)) != self.values:
+            raise wrong("must list its values in ascending order, each once")
+        return self
+
+    def range(self, step: float) -> NumberRange:
+        """Return the range; ``step`` is that where none is given."""
+        if self.values is not None:
+            return NumberRange.listed(tuple(self.values))
+        assert self.least is not None
+        assert self.most is not None
+        return NumberRange(self.least, self.most, self.step or step)
+
+
+class FollowFields(Fields):
+    """A number that is a multiple of another one."""
+
+    of: Name
+    """The number that it follows, as ``PEs.x``."""
+    times: Positive = 1.0
+    """What that is multiplied by."""
+
+
+def _listed(given: Any) -> Any:
+    return {"values": given} if isinstance(given, list) else given
+
+
+class DesignFields(Fields):
+    """Which numbers vary (``LEVEL.number``), what follows from them, and which levels a machine may do without."""
+
+    vary: Annotated[dict[Name, Annotated[RangeFields, BeforeValidator(_listed)]], Field(min_length=1)]
+    """By number (``SG.capacity_bytes``), its range or a list of values."""
+    follow: dict[Name, FollowFields] = Field(default_factory=dict)
+    """By number, what it follows."""
+    optional: list[Name] = Field(default_factory=list)
+    """Levels that a machine may do without."""
+
+
+def read_design(fields: DesignFields, machine: Accelerator, fail: Fail) -> DesignSpace:
+    """Return the design space that the section of a machine's file describes; ``fail`` points into the file."""
+    ranges: dict[Number, NumberRange] = {}
+    for name, given in fields.vary.items():
+        where: Location = ("design", "vary", name)
+        key = _number(machine, name)
+        rate = key[1].startswith(RATE.format(""))
+        ranges[key] = given.range(0.125 if rate else 1.0)
+        whole = key[1] in ("x", "y", "instances")
+        if whole and any(value != int(value) for value in (
+                *ranges[key].values, ranges[key].low, ranges[key].high, ranges[key].step)):
+            raise fail(where, "must be whole numbers", None, "")
+        _checked(machine, ranges, {}, (), where, fail)
+    follow: dict[Number, tuple[Number, float]] = {}
+    for name, source in fields.follow.items():
+        follow[_number(machine, name)] = _number(machine, source.of), source.times
+        _checked(machine, ranges, follow, (), ("design", "follow", name), fail)
+    return _checked(machine, ranges, follow, tuple(fields.optional), ("design", "optional"), fail)
+
+
+def _number(machine: Accelerator, text: str) -> Number:
+    """Return (level, what) of ``LEVEL.what``; levels may have dots in their names."""
+    for level in machine.levels:
+        if text.startswith(f"{level.name}."):
+            return level.name, text.removeprefix(f"{level.name}.")
+    name, _, what = text.partition(".")
+    return name, what
+
+
+def _checked(machine: Accelerator, ranges: dict[Number, NumberRange], follow: dict[Number, tuple[Number, float]],  # noqa: PLR0913, PLR0917
+             optional: tuple[str, ...], where: Location, fail: Fail) -> DesignSpace:
+    try:
+        return DesignSpace(machine, ranges, follow, optional)
+    except InputError as error:
+        raise fail(where, error.rule, error.given, error.mend) from None

@@ -408,7 +408,7 @@ class AcceleratorFields(Fields):
 
     ``levels`` are validated one by one, as memories or fan-outs, and ``technology`` as a name or `TechnologyFields`,
     ``flexibility`` as `tilewright.hardware.flexibility_files.FlexibilityFields`, ``sparsity`` as
-    `tilewright.hardware.sparsity_files.SparsityFields`.
+    `tilewright.hardware.files.SparsityFields`.
     """
 
     name: Name

@@ -6,6 +6,7 @@ import operator as op
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
@@ -13,7 +14,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml, shown
 from tilewright.interop.notes import Notes
 from tilewright.interop.rendering import INCLUDED
-from tilewright.interop.templates import Rendered
+from tilewright.interop.signs import Given
+from tilewright.interop.templates import Rendered, rendered
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
@@ -24,6 +26,17 @@ _MERGE = "<<<"
 _LARGEST_NUMBER = 1e30
 _MOST_SHOWN = 200
 """Letters of a wrong value that are shown, at most."""
+_OPERATIONS: dict[type[ast.AST], Callable[..., float]] = {
+    ast.Add: op.add, ast.Sub: op.sub, ast.Mult: op.mul, ast.Div: op.truediv, ast.FloorDiv: op.floordiv,
+    ast.Mod: op.mod, ast.Pow: op.pow, ast.USub: op.neg, ast.UAdd: op.pos,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[..., bool]] = {
+    ast.Gt: op.gt, ast.GtE: op.ge, ast.Lt: op.lt, ast.LtE: op.le, ast.Eq: op.eq, ast.NotEq: op.ne,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil": math.ceil, "floor": math.floor, "int": int,
+                                               "log2": math.log2, "max": max, "min": min, "round": round,
+                                               "sqrt": math.sqrt}
+_LARGEST_EXPONENT = 64
 
 
 @dataclass(frozen=True)
@@ -172,7 +185,51 @@ def whole_section(text: str, label: str, notes: Notes) -> Section:
     return Section(label, "", plain_tree(document), document, notes)
 
 
-def whole_document(label: str, texts: Rendered, sections: Sequence[str]) -> tuple[CommentedMap, dict[int, str]]:
+@dataclass
+class Files:
+    """The sections of some files that are known, and the notes of reading them."""
+
+    sections: list[Section]
+    notes: Notes
+
+    @classmethod
+    def read(cls, paths: Sequence[str | Path], known: Sequence[str], unused: Mapping[str, str], tool: str,
+             value: Callable[[str], str | int] = str) -> "Files":
+        """Read YAML files; Jinja2 includes are expanded, with variables such as ``top.yaml:architecture=NAME``.
+
+        ``unused`` are sections that are left aside, and why; nothing for those that change nothing. ``value`` makes
+        what templates know of the text of a variable.
+
+        Raises an `InputError` if a file cannot be read, is not YAML, or holds none of all these sections.
+        """
+        found, given = cls([], Notes()), [Given.of(path) for path in paths]
+        folders = [folder for one in given for folder in one.folders]
+        for one in given:
+            label, variables = one.path.name, {name: value(text) for name, text in one.variables.items()}
+            document, origins = _document(label, rendered(one.path, variables, folders), known)
+            if not set(map(str, document)) & {*known, *unused}:
+                raise InputError(f"{label}:1", f"must hold one of {', '.join(known)}", ", ".join(map(str, document)))
+            for name, tree in document.items():
+                section = Section(label, str(name), plain_tree(tree), document, found.notes, origins)
+                if name in known:
+                    found.sections.append(section)
+                elif why := unused.get(str(name), f"not a section of {tool} that is known here"):
+                    section.root.dropped(why)
+        return found
+
+    def named(self, *names: str) -> list[Section]:
+        """Return the sections of these names in the order of the files."""
+        return [section for section in self.sections if section.name in names]
+
+    def one(self, name: str) -> Section | None:
+        """Return the section of a name, of which there must be one, or None if there is none."""
+        found = self.named(name)
+        if len(found) > 1:
+            raise found[1].root.fail(f"must be given once; the first stands at {found[0].where(())}")
+        return found[0] if found else None
+
+
+def _document(label: str, texts: Rendered, sections: Sequence[str]) -> tuple[CommentedMap, dict[int, str]]:
     """Return the tree of a file with those of the files it includes in their places, and whose which parts are.
 
     Raises an `InputError` if something is no YAML, or too large, or the file has no fields, of which ``sections`` are
@@ -260,19 +317,6 @@ def plain_tree(node: Any) -> Any:
         if isinstance(node, kind):
             return kind(node)
     return node
-
-
-_OPERATIONS: dict[type[ast.AST], Callable[..., float]] = {
-    ast.Add: op.add, ast.Sub: op.sub, ast.Mult: op.mul, ast.Div: op.truediv, ast.FloorDiv: op.floordiv,
-    ast.Mod: op.mod, ast.Pow: op.pow, ast.USub: op.neg, ast.UAdd: op.pos,
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[..., bool]] = {
-    ast.Gt: op.gt, ast.GtE: op.ge, ast.Lt: op.lt, ast.LtE: op.le, ast.Eq: op.eq, ast.NotEq: op.ne,
-}
-_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil": math.ceil, "floor": math.floor, "int": int,
-                                               "log2": math.log2, "max": max, "min": min, "round": round,
-                                               "sqrt": math.sqrt}
-_LARGEST_EXPONENT = 64
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> float:

@@ -5,8 +5,6 @@ A `Job` is a function, its inputs, and a key; `Runner` does lists of them, and k
 """
 
 from tilewright.base import offered
-from tilewright.jobs.clock import Clock as Clock
-from tilewright.jobs.clock import load_seconds as load_seconds
 from tilewright.jobs.executors import finished as finished
 from tilewright.jobs.job import Job as Job
 from tilewright.jobs.job import Keeper as Keeper
@@ -18,6 +16,8 @@ from tilewright.jobs.job import Stop as Stop
 from tilewright.jobs.job import interruptible as interruptible
 from tilewright.jobs.job import present_stop as present_stop
 from tilewright.jobs.job import stopped_by as stopped_by
+from tilewright.jobs.runner import Clock as Clock
 from tilewright.jobs.runner import Runner as Runner
+from tilewright.jobs.runner import load_seconds as load_seconds
 
 __all__ = list(offered(__name__))

@@ -1,27 +1,98 @@
-"""The one runner: does jobs side by side, keeps their values as they come, shows how far it is, and can be stopped."""
+"""The one runner: does jobs side by side, keeps their values as they come, shows how far it is, and can be stopped.
+
+A clock keeps the time that the jobs of a run take together.
+"""
 
 import json
+import math
 import os
 import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import isgenerator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from tilewright.jobs.clock import Clock
+from tilewright.base import replace_file
+from tilewright.base import working_seconds as now
 from tilewright.jobs.executors import LOOK_SECONDS, RETRIES, Call, Executor, Failed, Stopped, executor
 from tilewright.jobs.job import Job, Keeper, Observer, Standing, Steps, Stop, interruptible, present_stop, stopped_by
 
+SECONDS = "seconds.txt"
+"""File of a run's folder with the time that it has taken."""
+KEEP_SECONDS = 10.0
 T = TypeVar("T")
 TURN_SECONDS = 0.1
 MOST_OPEN = 100
 """Jobs that are set up and have not ended, where time is not limited: a search takes some megabytes."""
 UNDER_WAY = object()
 """What a turn gives of work that has not ended."""
+
+
+class Clock:
+    """The time of a run in all its legs, but what is compiled meanwhile: its steps, and before them its set-up.
+
+    Parameters
+    ----------
+    folder
+        Where the seconds are kept from leg to leg.
+    span
+        Seconds that there are, None without a limit.
+    """
+
+    def __init__(self, folder: Path | None = None, span: float | None = None) -> None:
+        self.now = now
+        self.folder, self.span = folder, span
+        self.earlier = 0.0 if folder is None else load_seconds(folder)
+        self.begun = self.working = self.latest = self.saved = now()
+        self.started = False
+
+    def start(self) -> None:
+        """Take note that the first step begins: all jobs that wait for no other are set up."""
+        if not self.started:
+            self.started, self.working = True, self.now()
+
+    def look(self) -> None:
+        """Take note that a step has ended; what comes after the last one is no work."""
+        self.latest = self.now()
+        if self.latest - self.saved >= KEEP_SECONDS:
+            self.keep()
+
+    @property
+    def setup_seconds(self) -> float:
+        """Seconds before the first step."""
+        return self.working - self.begun
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from then to the last step, and those of earlier legs."""
+        return self.earlier + max(0.0, self.latest - self.working)
+
+    def left(self) -> float:
+        """Return the seconds left; the set-up of this leg has taken its part of them, half of all at most."""
+        if self.span is None:
+            return math.inf
+        now = self.now()
+        working = self.working if self.started else now
+        return self.span - self.earlier - min(working - self.begun, self.span / 2) - (now - working)
+
+    def keep(self) -> None:
+        """Write down the seconds of all legs, where that can be written."""
+        self.saved = self.now()
+        if self.folder is not None:
+            with suppress(OSError):
+                replace_file(self.folder / SECONDS, f"{self.seconds:.3f}\n".encode())
+
+
+def load_seconds(folder: Path) -> float:
+    """Return the time that a run has taken in all its legs, 0 where none is kept."""
+    with suppress(OSError, ValueError):
+        return max(0.0, float((folder / SECONDS).read_text()))
+    return 0.0
 
 
 class Runner:

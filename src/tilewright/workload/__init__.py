@@ -26,8 +26,6 @@ from tilewright.workload.graph import VectorOperator as VectorOperator
 from tilewright.workload.graph import coverage as coverage
 from tilewright.workload.graph import unique_operators as unique_operators
 from tilewright.workload.layers_language import spread_evenly as spread_evenly
-from tilewright.workload.likeness import edit_distance as edit_distance
-from tilewright.workload.likeness import form as form
 from tilewright.workload.links import AxisLink as AxisLink
 from tilewright.workload.links import Digit as Digit
 from tilewright.workload.links import Edges as Edges
@@ -49,6 +47,8 @@ from tilewright.workload.operator import Axis as Axis
 from tilewright.workload.operator import Operator as Operator
 from tilewright.workload.operator import Role as Role
 from tilewright.workload.operator import Tensor as Tensor
+from tilewright.workload.operator import edit_distance as edit_distance
+from tilewright.workload.operator import form as form
 from tilewright.workload.plain import dump_operators as dump_operators
 from tilewright.workload.plain import operators_graph as operators_graph
 from tilewright.workload.sketch import EXPERTS as EXPERTS

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import gcd, prod
+from math import gcd, log, prod
 from numbers import Integral
 from typing import Literal
 
@@ -201,3 +201,20 @@ def _check_density(path: str, tensor: Tensor) -> None:
             raise InputError(f"{path}.structure", "must be n of m words, the density being n / m", tensor.structure)
         if tensor.even:
             raise InputError(f"{path}.even", "must not be given with a structure", tensor.even, "Leave one of them out")
+
+
+def form(operator: Operator) -> str:
+    """Return what operators must share to lend one another mappings: kind, dimensions and what tensors use of them."""
+    tensors = " ".join(f"{tensor.name}[{' '.join('+'.join(axis.dimensions) for axis in tensor.axes)}]"
+                       for tensor in operator.tensors)
+    return f"{operator.kind} {' '.join(operator.sizes)}: {tensors}"
+
+
+def edit_distance(first: dict[str, int], second: dict[str, int]) -> tuple[int, float]:
+    """Return how many dimensions differ in size, and how much: the sum of the logarithms of the ratios.
+
+    Both have the same dimensions (operators of one `form`). The first figure is the similarity of Kao, dissertation,
+    section 5.3.1; the second breaks ties.
+    """
+    ratios = [abs(log(size / second[name])) for name, size in first.items()]
+    return sum(ratio > 0 for ratio in ratios), sum(ratios)

@@ -104,7 +104,7 @@ def test_parts_and_their_tensors_run_in_one_order():
 
 
 def test_a_relaxation_without_time_leaves_the_naive_plan(monkeypatch):
-    monkeypatch.setattr("tilewright.allocation.solvers.by_mathopt", lambda *_, **__: ProgramOutcome(None, 0, False))
+    monkeypatch.setattr("tilewright.allocation.search.by_mathopt", lambda *_, **__: ProgramOutcome(None, 0, False))
     for parts in (1, 2):
         plan = tw.allocate("lenet5", pads="3x32KB", oversize="cut", solver="lp-bound", split=parts)
         assert plan.record.trace[-1][2] in {"naive", "whole tensors"} and plan.verify() == ()
@@ -182,7 +182,7 @@ def test_parts_are_guided_and_bounded_by_the_flow_of_their_tensors(monkeypatch):
     asked = {"pads": "3x32KB", "oversize": "cut", "split": 4}
     best = tw.allocate("resnet18", **asked)
     monkeypatch.setattr("tilewright.allocation.sets.MOST_STATES", 0)
-    monkeypatch.setattr("tilewright.allocation.solvers.MOST_CELLS", 0)
+    monkeypatch.setattr("tilewright.allocation.search.MOST_CELLS", 0)
     monkeypatch.setattr("tilewright.allocation.bounds.capacity_bound", lambda problem, prices: prices.compulsory)
     guided = tw.allocate("resnet18", **asked)
     assert best.record.proven and guided.verify() == ()

@@ -66,7 +66,7 @@ def test_all_files_of_results_are_written_in_one_place():
     straight = ("write_text(", "write_bytes(", 'open("w', "csv.writer(", ".savez(")
     # Foreign tables, scratch files of a process, bytes that the one place writes, and files that are but locks.
     allowed = {"base/caching.py", "base/files.py", "benchmarks/figures.py", "benchmarks/foreign_tools.py",
-               "interop/maestro/gamma_writing.py", "interop/scalesim/writing.py", "reproduce/mse_fig5_3.py",
+               "interop/maestro/writing.py", "interop/scalesim/writing.py", "reproduce/mse_fig5_3.py",
                "search/checkpoint.py", "search/layers.py"}
     root = Path(tilewright.__file__).parent
     found = {str(path.relative_to(root)) for path in root.rglob("*.py") for line in path.read_text().splitlines()

@@ -134,7 +134,7 @@ def test_layers_share_the_time_that_set_up_leaves_evenly(monkeypatch, setup, eac
         return MapSpace(operator, ACCELERATOR)
 
     monkeypatch.setattr(DenseModel, "score", scored)
-    monkeypatch.setattr("tilewright.jobs.clock.now", lambda: now[0])
+    monkeypatch.setattr("tilewright.jobs.runner.now", lambda: now[0])
     found = search_network(LAYERS, ACCELERATOR, mapper="random", budget=Budget(seconds=3.0), workers=1, space=space)
     assert found.setup_seconds == pytest.approx(3 * setup)
     assert 3 * each <= found.seconds <= 3 * each + 0.1
@@ -171,7 +171,7 @@ def test_a_budget_of_seconds_counts_all_legs(tmp_path, monkeypatch):
         return score(self, batch, hardware, threads)
 
     monkeypatch.setattr(DenseModel, "score", scored)
-    monkeypatch.setattr("tilewright.jobs.clock.now", lambda: now[0])
+    monkeypatch.setattr("tilewright.jobs.runner.now", lambda: now[0])
     spent = []
     for seconds in (1.0, 1.0, 3.0):
         before = now[0]

@@ -7,8 +7,7 @@ from math import prod
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.interop.sections import Node
-from tilewright.interop.timeloop.source import Files
+from tilewright.interop.sections import Files, Node
 
 _RANGE = re.compile(r"[\[<][^\[\]<>]*\.\.[^\[\]<>]*[\]>]")
 _READ = {"read", "write", "update", "leak", "compute", "mac", "mac_random"}

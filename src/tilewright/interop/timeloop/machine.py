@@ -20,8 +20,7 @@ from tilewright.hardware import (
 )
 from tilewright.interop.figures import Estimated
 from tilewright.interop.sections import WEIGHTS_NAME, Node
-from tilewright.interop.timeloop.architecture import Design, Place
-from tilewright.interop.timeloop.attributes import SPELLINGS
+from tilewright.interop.timeloop.architecture import SPELLINGS, Design, Place
 from tilewright.interop.timeloop.energies import Energies, compute_action
 from tilewright.workload import Operator
 

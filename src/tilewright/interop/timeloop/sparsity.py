@@ -10,10 +10,9 @@ from typing import Any
 
 from tilewright.hardware import Accelerator, Compression, Elision, SparseAction, SparseFormat, Sparsity
 from tilewright.interop.notes import Notes
-from tilewright.interop.sections import Node
+from tilewright.interop.sections import Files, Node
 from tilewright.interop.timeloop.architecture import Design
 from tilewright.interop.timeloop.machine import role_of
-from tilewright.interop.timeloop.source import Files
 from tilewright.workload import Operator
 
 Keeps = Mapping[str, Sequence[str]]
