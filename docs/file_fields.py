@@ -14,8 +14,7 @@ from pydantic_core import PydanticUndefined
 from tilewright.hardware.files import DesignFields, SparsityFields
 from tilewright.hardware.flexibility_files import FlexibilityFields
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
-from tilewright.mapping.files import MappingFields
-from tilewright.mapping.fused_files import FusedFileFields
+from tilewright.mapping.files import FusedFileFields, MappingFields
 from tilewright.mapping.spaces.files import SpaceFields
 from tilewright.scheduling.system_files import SystemFields
 from tilewright.workload.sketch import LAYERS

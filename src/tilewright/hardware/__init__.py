@@ -4,11 +4,6 @@ from tilewright.base import offered
 from tilewright.hardware.accelerator import Accelerator as Accelerator
 from tilewright.hardware.accelerator import flexibility_overhead as flexibility_overhead
 from tilewright.hardware.accelerator import refuse_shared as refuse_shared
-from tilewright.hardware.changes import changed as changed
-from tilewright.hardware.changes import read_bandwidth as read_bandwidth
-from tilewright.hardware.changes import read_bytes as read_bytes
-from tilewright.hardware.changes import read_change as read_change
-from tilewright.hardware.changes import read_values as read_values
 from tilewright.hardware.design import DesignSpace as DesignSpace
 from tilewright.hardware.design import NumberRange as NumberRange
 from tilewright.hardware.design import check_number as check_number
@@ -49,7 +44,12 @@ from tilewright.hardware.levels import room_name as room_name
 from tilewright.hardware.numbers import AREA as AREA
 from tilewright.hardware.numbers import LEAKAGE as LEAKAGE
 from tilewright.hardware.numbers import capacities_of as capacities_of
+from tilewright.hardware.numbers import changed as changed
 from tilewright.hardware.numbers import completed as completed
+from tilewright.hardware.numbers import read_bandwidth as read_bandwidth
+from tilewright.hardware.numbers import read_bytes as read_bytes
+from tilewright.hardware.numbers import read_change as read_change
+from tilewright.hardware.numbers import read_values as read_values
 from tilewright.hardware.numbers import with_numbers as with_numbers
 from tilewright.hardware.precision import NumberType as NumberType
 from tilewright.hardware.precision import Precision as Precision

@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright.base import InputError
 from tilewright.hardware.accelerator import Accelerator, refuse_shared
-from tilewright.hardware.changes import changed, read_changes
 from tilewright.hardware.levels import MOST_INSTANCES, RATE, Fanout, Memory, Number
+from tilewright.hardware.numbers import changed, read_changes
 
 MOST_BYTES = float(1 << 30)
 """Largest capacity of a memory that no range is given for."""

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator
-from tilewright.hardware.changes import read_bandwidth
 from tilewright.hardware.levels import AccessEnergy, Bandwidth, Compute, Fanout, Memory, sharing_issues
+from tilewright.hardware.numbers import read_bandwidth
 from tilewright.hardware.precision import NumberType, Precision, number_type
 from tilewright.hardware.schema import (
     ENERGIES,

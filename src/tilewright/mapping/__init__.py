@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from tilewright.mapping.dataflows import Dataflow as Dataflow
     from tilewright.mapping.dataflows import classes_of as classes_of
     from tilewright.mapping.dataflows import dataflow as dataflow
+    from tilewright.mapping.files import TREES as TREES
+    from tilewright.mapping.files import asked_of_trees as asked_of_trees
+    from tilewright.mapping.files import dump_fused as dump_fused
     from tilewright.mapping.files import dump_mapping as dump_mapping
+    from tilewright.mapping.files import is_fused_file as is_fused_file
+    from tilewright.mapping.files import load_fused as load_fused
     from tilewright.mapping.files import load_mapping as load_mapping
+    from tilewright.mapping.files import numbered_groups as numbered_groups
     from tilewright.mapping.fit import Room as Room
     from tilewright.mapping.fit import by_room as by_room
     from tilewright.mapping.fit import check_homes as check_homes
@@ -48,12 +54,6 @@ if TYPE_CHECKING:
     from tilewright.mapping.fused import HeldTensor as HeldTensor
     from tilewright.mapping.fused import SharedLoop as SharedLoop
     from tilewright.mapping.fused import operations_of as operations_of
-    from tilewright.mapping.fused_files import TREES as TREES
-    from tilewright.mapping.fused_files import asked_of_trees as asked_of_trees
-    from tilewright.mapping.fused_files import dump_fused as dump_fused
-    from tilewright.mapping.fused_files import is_fused_file as is_fused_file
-    from tilewright.mapping.fused_files import load_fused as load_fused
-    from tilewright.mapping.fused_files import numbered_groups as numbered_groups
     from tilewright.mapping.fused_legality import FusedViolation as FusedViolation
     from tilewright.mapping.fused_legality import fused_rooms as fused_rooms
     from tilewright.mapping.fused_legality import fused_violations as fused_violations

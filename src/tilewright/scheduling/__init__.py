@@ -7,9 +7,6 @@ from tilewright.scheduling.analysis import Analysis as Analysis
 from tilewright.scheduling.analysis import analyse as analyse
 from tilewright.scheduling.bounds import ScheduleBound as ScheduleBound
 from tilewright.scheduling.bounds import schedule_bound as schedule_bound
-from tilewright.scheduling.explaining import Explained as Explained
-from tilewright.scheduling.explaining import Otherwise as Otherwise
-from tilewright.scheduling.explaining import explained as explained
 from tilewright.scheduling.jobs import GROUP as GROUP
 from tilewright.scheduling.jobs import TASKS as TASKS
 from tilewright.scheduling.jobs import LayerJob as LayerJob
@@ -27,9 +24,12 @@ from tilewright.scheduling.problem import AnalysisTable as AnalysisTable
 from tilewright.scheduling.problem import PlanGenomes as PlanGenomes
 from tilewright.scheduling.problem import ScheduleProblem as ScheduleProblem
 from tilewright.scheduling.problem import Timeline as Timeline
+from tilewright.scheduling.records import Explained as Explained
 from tilewright.scheduling.records import GroupRecord as GroupRecord
+from tilewright.scheduling.records import Otherwise as Otherwise
 from tilewright.scheduling.records import PlannedJob as PlannedJob
 from tilewright.scheduling.records import ScheduleRecord as ScheduleRecord
+from tilewright.scheduling.records import explained as explained
 from tilewright.scheduling.records import group_problem as group_problem
 from tilewright.scheduling.records import group_record as group_record
 from tilewright.scheduling.records import read_schedule as read_schedule

@@ -34,8 +34,8 @@ from tilewright.fusion.trees import (
     tree_bounds,
 )
 from tilewright.fusion.trees import shapes as trees_shapes
+from tilewright.fusion.trees.groups import NestSearch
 from tilewright.fusion.trees.joining import best_join, steps_through
-from tilewright.fusion.trees.nests import NestSearch
 from tilewright.fusion.trees.network import FusableUnit, group_cost
 from tilewright.fusion.trees.shapes import shapes, steps_of
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Memory, VectorUnit, preset

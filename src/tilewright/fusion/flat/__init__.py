@@ -25,9 +25,9 @@ from tilewright.fusion.flat.machines import FlatMachine as FlatMachine
 from tilewright.fusion.flat.machines import flat_machine as flat_machine
 from tilewright.fusion.flat.networks import AttentionFusion as AttentionFusion
 from tilewright.fusion.flat.networks import FusionGoal as FusionGoal
+from tilewright.fusion.flat.networks import attention_terms as attention_terms
+from tilewright.fusion.flat.networks import attention_yaml as attention_yaml
 from tilewright.fusion.flat.networks import fuse_attention as fuse_attention
-from tilewright.fusion.flat.plan_files import attention_terms as attention_terms
-from tilewright.fusion.flat.plan_files import attention_yaml as attention_yaml
 from tilewright.fusion.flat.rerun import RerunCost as RerunCost
 from tilewright.fusion.flat.rerun import RerunPlan as RerunPlan
 from tilewright.fusion.flat.rerun import rerun_best as rerun_best

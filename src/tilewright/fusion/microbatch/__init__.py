@@ -12,7 +12,6 @@ from tilewright.fusion.microbatch.costs import repaired as repaired
 from tilewright.fusion.microbatch.costs import scores as scores
 from tilewright.fusion.microbatch.episode import FusionEpisode as FusionEpisode
 from tilewright.fusion.microbatch.exact import GroupSearch as GroupSearch
-from tilewright.fusion.microbatch.explaining import MicroBatchCounts as MicroBatchCounts
 from tilewright.fusion.microbatch.learned import Demonstration as Demonstration
 from tilewright.fusion.microbatch.learned import demonstrations as demonstrations
 from tilewright.fusion.microbatch.learned import load_fuser as load_fuser
@@ -20,6 +19,7 @@ from tilewright.fusion.microbatch.learned import speedups as speedups
 from tilewright.fusion.microbatch.learned import train_fuser as train_fuser
 from tilewright.fusion.microbatch.learned import written as written
 from tilewright.fusion.microbatch.plans import MicroBatchCost as MicroBatchCost
+from tilewright.fusion.microbatch.plans import MicroBatchCounts as MicroBatchCounts
 from tilewright.fusion.microbatch.plans import MicroBatchGroup as MicroBatchGroup
 from tilewright.fusion.microbatch.plans import MicroBatchPlan as MicroBatchPlan
 from tilewright.fusion.microbatch.plans import micro_batch_terms as micro_batch_terms

@@ -4,8 +4,8 @@ from tilewright.base import offered
 from tilewright.fusion.trees.bounds import TreeBounds as TreeBounds
 from tilewright.fusion.trees.bounds import tree_bounds as tree_bounds
 from tilewright.fusion.trees.groups import GroupPlan as GroupPlan
+from tilewright.fusion.trees.groups import NestEffort as NestEffort
 from tilewright.fusion.trees.joining import GroupLimits as GroupLimits
-from tilewright.fusion.trees.nests import NestEffort as NestEffort
 from tilewright.fusion.trees.network import TreeCost as TreeCost
 from tilewright.fusion.trees.network import TreeGoal as TreeGoal
 from tilewright.fusion.trees.network import TreeProblem as TreeProblem

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 from tilewright.base import InputError, digest
 from tilewright.cost import outermost_bytes
 from tilewright.fusion.trees.bounds import TreeBounds, tree_bounds
-from tilewright.fusion.trees.groups import GroupPlan, plan_group
+from tilewright.fusion.trees.groups import METRIC, GroupPlan, NestEffort, NestSearch, plan_group
 from tilewright.fusion.trees.joining import GroupLimits, Places, Steps, best_join, steps_through
-from tilewright.fusion.trees.nests import METRIC, NestEffort, NestSearch
 from tilewright.fusion.trees.network import TreeCost, TreeProblem, summed_costs
 from tilewright.jobs import Job, Keeper, Observer, Runner, Stop
 from tilewright.mapping import (

@@ -13,8 +13,7 @@ from tilewright.interop.sections import Files, Section
 from tilewright.interop.signs import CONSTRAINTS, ESTIMATORS, UNUSED
 from tilewright.interop.timeloop.architecture import read_design
 from tilewright.interop.timeloop.directives import Directive, node_directives, read_directives, together
-from tilewright.interop.timeloop.energies import Energies, read_energies, with_energies
-from tilewright.interop.timeloop.machine import Said, build_accelerator
+from tilewright.interop.timeloop.machine import Energies, Said, build_accelerator, read_energies, with_energies
 from tilewright.interop.timeloop.mapping import (
     apart_in,
     build_constraints,
