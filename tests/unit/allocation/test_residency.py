@@ -30,8 +30,8 @@ from tilewright.allocation import (
     read_plan,
     reordered,
     role_bound,
+    search,
     simulate,
-    solvers,
     standing_bounds,
     verify,
 )
@@ -563,6 +563,6 @@ def test_exact_begins_from_online_alone_where_steps_are_many(monkeypatch):
         SOLVERS.get("exact")(search)
         return search.trace[0][2]
 
-    assert begun() in solvers.RULES
-    monkeypatch.setattr(solvers, "LARGE", 1)
+    assert begun() in search.RULES
+    monkeypatch.setattr(search, "LARGE", 1)
     assert begun() == "online"
