@@ -115,7 +115,7 @@ def test_a_tensor_larger_than_a_scratchpad_lies_on_two():
     problem = ResidencyProblem("wide", (OperationStep("f", (0,), (1,)),), tensors, read_pads("2x12B"))
     narrow = replace(split(problem, 2), pads=read_pads("2x8B"))
     found = solved(narrow)
-    assert {stay.pad for stay in found.residency if found.problem.tensors[stay.tensor].name.startswith("x")} == {0, 1}
+    assert {stay.pad for stay in found.stays if found.problem.tensors[stay.tensor].name.startswith("x")} == {0, 1}
     assert found.prices.first(found.score) == 14 == least_bytes(narrow)
     with pytest.raises(InputError, match="all its tensors"):
         replace(problem, pads=read_pads("2x8B"))
