@@ -36,7 +36,7 @@ FIRST_BREEDS = 2
 """Rounds of breeding for the first machines."""
 ROUNDS, FEWEST_ROUNDS = 48, 16
 """Rounds of breeding that samples are shared among; fewer where layers would have less than `FEW` children in each."""
-FEWEST, FEW, LARGEST = 2, 32, 2304
+FEWEST, FEW, LARGEST = 2, 64, 2304
 """Children of a layer in a round, on the average: at least, and if there are rounds enough; and in all of these."""
 FACTORS = 1.5, 1.2, 1.09, 1.04
 """By which a number is changed."""
