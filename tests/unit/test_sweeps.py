@@ -120,6 +120,7 @@ def test_page_and_json(swept: tw.MachineSweep, tmp_path: Path) -> None:
     ((), {}, "must be given"), ("SG.size=3,4", {}, "must be a number of the machine"),
     (["SG.capacity=4KiB,8KiB", "SG.capacity=16KiB"], {}, "must name each number once"),
     (["PEs.shape=4x4", "PEs.x=4"], {}, "must name each number once"),
+    ("clock=1GHz,2GHz", {}, "clock: must be set, not varied"),
     ("MAC.energy=1,2", {}, "must be a capacity, a bandwidth or sides"),
     (["PEs.x=1..1000+1", "PEs.y=1..1000+1"], {}, "at most 10,000 machines"),
     ("SG.capacity=1,64", {}, "knows 64 to"), ("SG.capacity=64KiB", {"objective": "speed"}, "must be one of latency"),

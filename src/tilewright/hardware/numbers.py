@@ -240,6 +240,8 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
     name, sign, values = (part.strip() for part in text.partition("="))
     if not sign or not values:
         raise InputError("vary", "must be LEVEL.NUMBER=VALUES", text, f"For example {_example(machine)},...")
+    if name == CLOCK:
+        raise InputError(name, "must be set, not varied", None, "Give --set clock=1GHz, and sweep each by itself")
     listed: list[str] = []
     for part in values.split(","):
         steps = _STEPS.fullmatch(part.strip())

@@ -113,7 +113,9 @@ def _composed(outer: Axes | None, inner: Axes | None, space: tuple[int, ...]) ->
     for name, axis in outer.items():
         digits, offset = list[Digit](), axis.offset
         for digit in axis.digits:
-            through = inner[digit.axis]
+            through = inner.get(digit.axis)
+            if through is None:  # along a window, of which a reader asks for more than one word
+                return None
             if digit.divisor > 1 or digit.extent < space[int(digit.axis)]:
                 if through.offset or len(through.digits) != 1 or through.digits[0].stride != 1 or (
                         through.digits[0].divisor != 1):

@@ -262,6 +262,8 @@ def test_what_the_machine_folds_need_not_be_named():
     assert (link.producer, link.reader, link.operand) == (*names, "I")
     group = fused_group(net, names, ["relu"])
     assert not group.leaves("layer1.0.conv1")
+    with pytest.raises(InputError, match="I: must be words of conv1 in known places"):
+        fused_group(net, ["conv1", "layer1.0.conv1"], ["relu", "max_pool"])  # whose windows read several words
 
 
 def test_groups_of_a_network_are_linked_as_its_tensors_are():
