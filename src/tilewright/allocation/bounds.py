@@ -30,7 +30,7 @@ def role_bound(problem: ResidencyProblem, prices: Prices) -> int:
 
     It holds for every order of the operations, and for all ways to run them in tiles that touch the same words.
     """
-    forced = _forced(problem)
+    forced = [gap for gap in problem.gaps if not [*_between(problem, gap)]]
     stored = {(tensor, _version(problem, tensor, first)): prices.saving(tensor, first) for tensor, first, _ in forced}
     return prices.compulsory + sum(prices.again(tensor, last) for tensor, _, last in forced) + sum(stored.values())
 
@@ -114,11 +114,6 @@ def _between(problem: ResidencyProblem, gap: Gap) -> Iterator[int]:
     for pad in problem.idle_pads[tensor]:
         if problem.moving or pad in ends:
             yield pad
-
-
-def _forced(problem: ResidencyProblem) -> list[Gap]:
-    """Return the gaps in which a tensor cannot stay on any scratchpad, however much room there is."""
-    return [gap for gap in problem.gaps if not [*_between(problem, gap)]]
 
 
 def _version(problem: ResidencyProblem, tensor: int, step: int) -> int:

@@ -180,7 +180,8 @@ class Ray(Executor):
                 "num_cpus": workers or len(os.sched_getaffinity(0)), "include_dashboard": False}
             try:
                 if address:  # which Ray itself would try for half a minute
-                    socket.create_connection(_host_and_port(address), LONGEST_SECONDS).close()
+                    parts = urlsplit(address)
+                    socket.create_connection((parts.hostname or "", parts.port or 10001), LONGEST_SECONDS).close()
                 _begin(partial(ray.init, address or found or "local", log_to_driver=False,
                                logging_level=logging.ERROR, **here))
             except (OSError, RuntimeError, ValueError) as error:
@@ -218,11 +219,6 @@ def _begin(connect: Call) -> None:
             connect()
             return
     connect()
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    parts = urlsplit(address)
-    return parts.hostname or "", parts.port or 10001
 
 
 def executor(on: str, workers: int | None, jobs: int) -> Executor:

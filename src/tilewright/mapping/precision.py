@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import repeat
 from math import ceil
 from typing import TypeAlias
 
@@ -206,7 +205,8 @@ def precise_graph(graph: Graph, accelerator: Accelerator, wanted: str = AUTO) ->
     declared = [name for node in graph.mac_nodes for name in declared_types(node.operator)]
     asked = Wanted.parse(wanted).among(declared)
     layers = {node.name: _settled(node, accelerator, asked) for node in graph.mac_nodes}
-    if asked.way == AUTO and any(map(_untaken, graph.mac_nodes, layers.values(), repeat(asked))):
+    if asked.way == AUTO and any(asked.of("inputs", name) is not None for before, now in zip(
+            graph.mac_nodes, layers.values(), strict=True) for name in _left(before, now)):
         asked = replace(asked, way=MACHINE)  # other work has the words of the layers
     nodes = tuple(layers[node.name] if isinstance(node, MacNode) else _settled(node, accelerator, asked)
                   for node in graph.nodes)
@@ -258,11 +258,6 @@ def _left(before: MacNode, now: Node) -> set[str]:
     assert isinstance(now, MacNode)
     return {kind.name for tensor, declared in zip(now.operator.tensors, declared_types(before.operator), strict=True)
             if tensor.word_bits is None and (kind := number_type(declared)) is not None}
-
-
-def _untaken(before: MacNode, now: Node, asked: Wanted) -> bool:
-    """Whether a layer declares types that are wanted and not taken."""
-    return any(asked.of("inputs", name) is not None for name in _left(before, now))
 
 
 def _words(operator: Operator, accelerator: Accelerator) -> str:

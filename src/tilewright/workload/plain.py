@@ -30,7 +30,7 @@ from tilewright.workload.graph import Graph, MacNode
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 
 if TYPE_CHECKING:
-    from tilewright.hardware import NumberType
+    pass
 
 _TERM = re.compile(r"\s*(?:([0-9]+)\s*\*\s*)?([A-Za-z_]\w*)\s*")
 _FILE = {"name": str, "source": str, "notes": list, "operators": list}
@@ -98,7 +98,11 @@ def _tensor(path: str, name: str, entry: object, sizes: Mapping[str, int]) -> Te
     if role not in ROLES:
         raise InputError(f"{path}.role", f"must be one of {', '.join(ROLES)}", role)
     axes = tuple(_axis(f"{path}.axes[{index}]", axis, sizes) for index, axis in enumerate(fields["axes"]))
-    named = _type(f"{path}.type", fields["type"]) if "type" in fields else None
+    named = None
+    if "type" in fields:
+        from tilewright.hardware import read_type  # noqa: PLC0415  (late: it loads what reads machines)
+
+        named = read_type(f"{path}.type", fields["type"])
     for field in ("word_bits", "partial_bits"):
         width = fields.get(field)
         if width is not None and (isinstance(width, bool) or not isinstance(width, int | float) or width <= 0):
@@ -112,12 +116,6 @@ def _tensor(path: str, name: str, entry: object, sizes: Mapping[str, int]) -> Te
         return read_density(name, fields["density"]).of(tensor)
     except InputError as error:
         raise InputError(f"{path}.density", error.rule, error.given, error.mend) from None
-
-
-def _type(path: str, text: str) -> "NumberType":
-    from tilewright.hardware import read_type  # noqa: PLC0415  (late: it loads what reads machines)
-
-    return read_type(path, text)
 
 
 def _axis(path: str, text: object, sizes: Mapping[str, int]) -> Axis:

@@ -240,8 +240,8 @@ class _Draft:
             bits = _operand_bits(self.node, self.known.name)
             return NetworkTensor(self.name, shape, self.known.kind, "", reads, bits, holder.name, False)
         leaves = not reads if self.known.leaves is None else self.known.leaves
-        return NetworkTensor(self.name, shape, "activation", self.node.name, reads, _result_bits(self.node),
-                             holder.name, leaves)
+        bits = getattr(self.node.operator.output if isinstance(self.node, MacNode) else self.node, "word_bits", None)
+        return NetworkTensor(self.name, shape, "activation", self.node.name, reads, bits, holder.name, leaves)
 
 
 def known_edges(graph: Graph) -> Iterator[tuple[str, Edges]]:
@@ -304,7 +304,3 @@ def _operand_bits(node: Node, operand: str) -> float | None:
     if isinstance(node, MacNode):
         return next((one.word_bits for one in node.operator.operands if one.name == operand), None)
     return getattr(node, "word_bits", None)
-
-
-def _result_bits(node: Node) -> float | None:
-    return node.operator.output.word_bits if isinstance(node, MacNode) else getattr(node, "word_bits", None)

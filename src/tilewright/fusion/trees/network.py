@@ -116,7 +116,8 @@ class TreeProblem:
             sources = set[int]().union(*(reached[read.producer] for _, read in self.tensors.read_by(node.name)
                                          if read.producer in reached))
             head = self._behind(node.name)
-            if isinstance(node, MacNode) or (isinstance(node, VectorOperator) and not self._on_the_way(node.name)):
+            on_the_way = isinstance(self.tensors.nodes[head], MacNode) and len(self.tensors.edges[node.name].reads) == 1
+            if isinstance(node, MacNode) or (isinstance(node, VectorOperator) and not on_the_way):
                 if head not in heads:
                     heads[head] = len(members)
                     members.append([])
@@ -129,10 +130,6 @@ class TreeProblem:
         return tuple(FusableUnit(tuple(names), frozenset(sources), isinstance(
             self.tensors.nodes[names[0]], MacNode), self._fusable(names))
             for names, sources in zip(members, before, strict=True))
-
-    def _on_the_way(self, name: str) -> bool:
-        head = self._behind(name)
-        return isinstance(self.tensors.nodes[head], MacNode) and len(self.tensors.edges[name].reads) == 1
 
     def _fusable(self, names: list[str]) -> bool:
         try:

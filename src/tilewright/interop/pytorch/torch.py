@@ -225,7 +225,7 @@ class _Reader:
 
     def value(self, argument: Any) -> Value:
         """Return an argument as our nouns."""
-        if _is_node(argument):
+        if hasattr(argument, "op") and hasattr(argument, "meta"):  # a node
             return self.names[argument.name]
         if isinstance(argument, list | tuple):
             return [self.value(one) for one in argument]
@@ -280,10 +280,6 @@ def _call(reader: _Reader, node: Any) -> Call:
     stack = list((node.meta.get("nn_module_stack") or {}).items())
     visit, path = (stack[-1][0], module_path(stack[-1][1][0])) if stack else ("", "")
     return Call(target, arguments, reader.define(node), path, visit)
-
-
-def _is_node(value: Any) -> bool:
-    return hasattr(value, "op") and hasattr(value, "meta")
 
 
 def _is_tensor(value: Any) -> bool:

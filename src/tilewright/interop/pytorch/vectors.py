@@ -61,12 +61,8 @@ def _does_nothing(node: NodeView) -> bool:
         return not (node.attributes.get("train") or node.attributes.get("training"))
     if node.kind in ("slice", "narrow", "expand", "expand_as", "broadcast_to"):
         return node.shape(0) == node.out()
-    return node.kind in CONVERSIONS and _kept_type(node)
-
-
-def _kept_type(node: NodeView) -> bool:
     types = node.scene.types
-    return types.get(node.inputs[0]) == types.get(node.outputs[0])
+    return node.kind in CONVERSIONS and types.get(node.inputs[0]) == types.get(node.outputs[0])
 
 
 def _operations(node: NodeView) -> int | None:
