@@ -15,6 +15,7 @@ from tilewright.allocation.objectives import summed_plan as summed_plan
 from tilewright.allocation.offline import METADATA as METADATA
 from tilewright.allocation.offline import offline_plan as offline_plan
 from tilewright.allocation.offline import offline_words as offline_words
+from tilewright.allocation.order import best_order as best_order
 from tilewright.allocation.order import in_order as in_order
 from tilewright.allocation.order import predecessors as predecessors
 from tilewright.allocation.order import reordered as reordered
@@ -33,7 +34,6 @@ from tilewright.allocation.records import read_plan as read_plan
 from tilewright.allocation.search import SOLVERS as SOLVERS
 from tilewright.allocation.search import PlanSearch as PlanSearch
 from tilewright.allocation.search import standing_bounds as standing_bounds
-from tilewright.allocation.sets import best_order as best_order
 from tilewright.allocation.simulation import simulate as simulate
 from tilewright.allocation.stays import DmaTransfer as DmaTransfer
 from tilewright.allocation.stays import PlanTally as PlanTally

@@ -27,8 +27,8 @@ from tilewright.allocation.linear import (
     linear_program,
 )
 from tilewright.allocation.network import shares_of_parts
+from tilewright.allocation.order import best_sets
 from tilewright.allocation.problem import ResidencyProblem
-from tilewright.allocation.sets import best_sets
 from tilewright.allocation.stays import Prices, Shares, Stay, held_of, stays_of, transfers_of
 from tilewright.base import Registry, has_extra
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from tilewright.hardware import number_type
-from tilewright.interop import nests, products
+from tilewright.interop import nests
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported, within
 from tilewright.workload import Node, VectorOperator
 
@@ -98,7 +98,7 @@ def _gemm(node: NodeView, fused: str = "", right: int = 1) -> list[Node]:
     sizes = {"m": m, "n": n, "k": k}
     left, columns = (["k"], ["m"]) if node.integer("transA") else (["m"], ["k"]), (["k"], ["n"])
     right_axes = columns[::-1] if node.integer("transB") else columns
-    given = products.MatrixProduct(left, right_axes, (["m"], ["n"]), ((), ["m"], ["n"], ["k"]), sizes)
+    given = nests.MatrixProduct(left, right_axes, (["m"], ["n"]), ((), ["m"], ["n"], ["k"]), sizes)
     return [nests.oriented(node, given, (node.inputs[0], node.inputs[right]), fused)]
 
 
@@ -108,7 +108,7 @@ def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
         a = (*a[:-2], a[-1], a[-2])
     if node.integer("transB"):
         b = (*b[:-2], b[-1], b[-2])
-    given = products.fold(node, a, b)
+    given = nests.fold(node, a, b)
     if node.integer("transA"):
         given = replace(given, left=[*given.left[:-2], *given.left[:-3:-1]])
     if node.integer("transB"):
@@ -125,7 +125,7 @@ def _matmul_packed(node: NodeView) -> list[Node]:
     scale = number_type(node.scene.type(node.input(2))) if node.has(2) else None
     beside = (scale.bits if scale is not None else 0) + (bits if node.has(3) else 0)
     x = node.shape(0)
-    given = products.rows_by_columns(x, [n]) if x[-1:] == (k,) else (1, rows, n, k)
+    given = nests.rows_by_columns(x, [n]) if x[-1:] == (k,) else (1, rows, n, k)
     return [nests.packed(node, given, (node.input(0), node.input(1)), bits, (beside, block))]
 
 

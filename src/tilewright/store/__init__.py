@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from tilewright.store.codec import record_to_json as record_to_json
     from tilewright.store.codec import run_from_json as run_from_json
     from tilewright.store.codec import write_run as write_run
-    from tilewright.store.cost_records import BoundsRecord as BoundsRecord
-    from tilewright.store.cost_records import CostRecord as CostRecord
-    from tilewright.store.cost_records import CountRecord as CountRecord
-    from tilewright.store.cost_records import DiagnosisRecord as DiagnosisRecord
-    from tilewright.store.cost_records import RooflineRecord as RooflineRecord
-    from tilewright.store.cost_records import TrafficRecord as TrafficRecord
     from tilewright.store.database import Kept as Kept
     from tilewright.store.database import Store as Store
     from tilewright.store.database import keep as keep
     from tilewright.store.database import rescued as rescued
     from tilewright.store.diagnosis import diagnosed as diagnosed
+    from tilewright.store.layer_records import BoundsRecord as BoundsRecord
+    from tilewright.store.layer_records import CostRecord as CostRecord
+    from tilewright.store.layer_records import CountRecord as CountRecord
+    from tilewright.store.layer_records import DiagnosisRecord as DiagnosisRecord
+    from tilewright.store.layer_records import LevelRecord as LevelRecord
+    from tilewright.store.layer_records import MappingRecord as MappingRecord
+    from tilewright.store.layer_records import RooflineRecord as RooflineRecord
+    from tilewright.store.layer_records import TrafficRecord as TrafficRecord
+    from tilewright.store.layer_records import level_records as level_records
+    from tilewright.store.layer_records import mapping_from as mapping_from
     from tilewright.store.library import Library as Library
     from tilewright.store.library import Provenance as Provenance
     from tilewright.store.library import Shelf as Shelf
     from tilewright.store.library import entry as entry
     from tilewright.store.library import machine_fingerprint as machine_fingerprint
     from tilewright.store.library import problem as problem
-    from tilewright.store.mapping_record import LevelRecord as LevelRecord
-    from tilewright.store.mapping_record import MappingRecord as MappingRecord
-    from tilewright.store.mapping_record import level_records as level_records
-    from tilewright.store.mapping_record import mapping_from as mapping_from
     from tilewright.store.opening import default_path as default_path
     from tilewright.store.opening import store_url as store_url
     from tilewright.store.record import SCHEMA_VERSION as SCHEMA_VERSION

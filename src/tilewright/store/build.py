@@ -28,14 +28,15 @@ from tilewright.cost import (
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, lane_use, tensor_bits
 from tilewright.store.codec import fingerprint, told
-from tilewright.store.cost_records import (
+from tilewright.store.layer_records import (
     BoundsRecord,
     CostRecord,
     CountRecord,
     RooflineRecord,
     TrafficRecord,
+    mapping_from,
+    mapping_record,
 )
-from tilewright.store.mapping_record import mapping_from, mapping_record
 from tilewright.store.record import (
     AcceleratorRecord,
     CoverageRecord,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tilewright.cost import COMPUTE, UNIT, Relief, relief, vector_work, with_twice
 from tilewright.hardware import Accelerator
 from tilewright.store.build import mapping_of, operator_of
-from tilewright.store.cost_records import DiagnosisRecord
+from tilewright.store.layer_records import DiagnosisRecord
 from tilewright.store.record import LayerRecord, RunRecord
 from tilewright.workload import Graph
 

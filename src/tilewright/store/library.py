@@ -20,7 +20,7 @@ from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MapSpace
 from tilewright.store.build import operator_fingerprint, software_record, timestamp
 from tilewright.store.codec import fingerprint
-from tilewright.store.mapping_record import level_records
+from tilewright.store.layer_records import level_records
 from tilewright.store.opening import Database, Insert, insert_into
 from tilewright.store.tables import KEY, LIBRARY, Entry
 from tilewright.workload import edit_distance, form

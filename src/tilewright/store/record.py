@@ -4,8 +4,14 @@ from dataclasses import dataclass, field
 
 from tilewright.base import sizes_text, text_html
 from tilewright.cost import Relief
-from tilewright.store.cost_records import BoundsRecord, CostRecord, DiagnosisRecord, RooflineRecord
-from tilewright.store.mapping_record import LevelRecord, MappingRecord
+from tilewright.store.layer_records import (
+    BoundsRecord,
+    CostRecord,
+    DiagnosisRecord,
+    LevelRecord,
+    MappingRecord,
+    RooflineRecord,
+)
 from tilewright.workload import Role
 
 SCHEMA_VERSION = 1

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tilewright.mapping import Mapping
 from tilewright.store.codec import fingerprint
-from tilewright.store.mapping_record import LevelRecord, mapping_from
+from tilewright.store.layer_records import LevelRecord, mapping_from
 
 SCHEMA = 3
 """Number of the present schema."""

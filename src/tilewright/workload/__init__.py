@@ -15,6 +15,7 @@ from tilewright.workload.density import graph_with_densities as graph_with_densi
 from tilewright.workload.density import read_density as read_density
 from tilewright.workload.density import with_densities as with_densities
 from tilewright.workload.density import with_given as with_given
+from tilewright.workload.graph import OPERATIONS_PER_ELEMENT as OPERATIONS_PER_ELEMENT
 from tilewright.workload.graph import Coverage as Coverage
 from tilewright.workload.graph import DataMovement as DataMovement
 from tilewright.workload.graph import Graph as Graph
@@ -25,6 +26,7 @@ from tilewright.workload.graph import Unmodelled as Unmodelled
 from tilewright.workload.graph import VectorOperator as VectorOperator
 from tilewright.workload.graph import coverage as coverage
 from tilewright.workload.graph import unique_operators as unique_operators
+from tilewright.workload.graph import vector_kind as vector_kind
 from tilewright.workload.layers_language import spread_evenly as spread_evenly
 from tilewright.workload.links import AxisLink as AxisLink
 from tilewright.workload.links import Digit as Digit
@@ -62,7 +64,5 @@ from tilewright.workload.tensors import TensorLink as TensorLink
 from tilewright.workload.tensors import result_shape as result_shape
 from tilewright.workload.tensors import tensor_graph as tensor_graph
 from tilewright.workload.unrolled import unrolled as unrolled
-from tilewright.workload.vector import OPERATIONS_PER_ELEMENT as OPERATIONS_PER_ELEMENT
-from tilewright.workload.vector import vector_kind as vector_kind
 
 __all__ = list(offered(__name__))

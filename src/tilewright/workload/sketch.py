@@ -9,7 +9,15 @@ from typing import Any, TypeVar, dataclass_transform
 
 from tilewright.base import InputError, free_name
 from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
-from tilewright.workload.graph import DataMovement, Graph, MacNode, Node, Unmodelled, VectorOperator
+from tilewright.workload.graph import (
+    OPERATIONS_PER_ELEMENT,
+    DataMovement,
+    Graph,
+    MacNode,
+    Node,
+    Unmodelled,
+    VectorOperator,
+)
 from tilewright.workload.links import (
     AxisLink,
     Digit,
@@ -30,7 +38,6 @@ from tilewright.workload.links import (
     whole,
 )
 from tilewright.workload.operator import Operator
-from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
 
 @dataclass(frozen=True)

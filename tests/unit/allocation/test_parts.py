@@ -181,7 +181,7 @@ def test_what_bounds_whole_tensors_bounds_their_parts_by_bytes_unless_room_is_le
 def test_parts_are_guided_and_bounded_by_the_flow_of_their_tensors(monkeypatch):
     asked = {"pads": "3x32KB", "oversize": "cut", "split": 4}
     best = tw.allocate("resnet18", **asked)
-    monkeypatch.setattr("tilewright.allocation.sets.MOST_STATES", 0)
+    monkeypatch.setattr("tilewright.allocation.order.MOST_STATES", 0)
     monkeypatch.setattr("tilewright.allocation.search.MOST_CELLS", 0)
     monkeypatch.setattr("tilewright.allocation.bounds.capacity_bound", lambda problem, prices: prices.compulsory)
     guided = tw.allocate("resnet18", **asked)

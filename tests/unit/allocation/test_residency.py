@@ -44,8 +44,8 @@ from tilewright.allocation import (
 from tilewright.allocation.addresses import proven_conflict
 from tilewright.allocation.bounds import capacity_bound, flow_bound
 from tilewright.allocation.online import OnlineRun
+from tilewright.allocation.order import best_sets
 from tilewright.allocation.search import RULES
-from tilewright.allocation.sets import best_sets
 from tilewright.allocation.stays import RESIDENCY_METRICS
 from tilewright.base import InputError, has_extra
 from tilewright.reproduce.spm_savings import lstm

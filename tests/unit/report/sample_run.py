@@ -21,7 +21,7 @@ from tilewright.store import (
     fingerprint,
 )
 from tilewright.store.build import accelerator_record, bounds_record, operator_record, roofline_record, totals_of
-from tilewright.store.mapping_record import mapping_record
+from tilewright.store.layer_records import mapping_record
 from tilewright.workload import Axis, Operator, Tensor
 
 MACHINE = Accelerator(

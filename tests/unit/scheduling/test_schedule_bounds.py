@@ -20,7 +20,7 @@ from tilewright.scheduling import (
     timeline,
 )
 from tilewright.scheduling.bounds import Relaxation
-from tilewright.scheduling.moments import moment_bound
+from tilewright.scheduling.methods.auto import moment_bound
 
 
 def every_plan(asked):

@@ -34,7 +34,7 @@ from tilewright.store.build import (
     totals_of,
     vector_records,
 )
-from tilewright.store.mapping_record import mapping_record
+from tilewright.store.layer_records import mapping_record
 from tilewright.workload import (
     Axis,
     DataMovement,

@@ -8,7 +8,7 @@ from tilewright.hardware import VECTOR_KINDS
 from tilewright.interop import onnx_vectors
 from tilewright.interop.pytorch import vectors as torch_vectors
 from tilewright.workload import OPERATIONS_PER_ELEMENT, DataMovement, VectorOperator, vector_kind, zoo
-from tilewright.workload.vector import _NAMES
+from tilewright.workload.graph import _NAMES
 
 PAIRS = [
     ("Softmax", "softmax"), ("_softmax", "softmax"), ("LogSoftmax", "softmax"), ("softmax", "softmax"),

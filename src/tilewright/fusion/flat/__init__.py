@@ -12,6 +12,7 @@ from tilewright.fusion.flat.bounds import AttentionBound as AttentionBound
 from tilewright.fusion.flat.bounds import attention_bound as attention_bound
 from tilewright.fusion.flat.bounds import forced_words as forced_words
 from tilewright.fusion.flat.costs import PlanCosts as PlanCosts
+from tilewright.fusion.flat.costs import TilePlans as TilePlans
 from tilewright.fusion.flat.costs import fused_costs as fused_costs
 from tilewright.fusion.flat.costs import unfused_costs as unfused_costs
 from tilewright.fusion.flat.dataflows import DATAFLOWS as DATAFLOWS
@@ -39,6 +40,5 @@ from tilewright.fusion.flat.search import TilePlan as TilePlan
 from tilewright.fusion.flat.search import best_plan as best_plan
 from tilewright.fusion.flat.search import fused_space as fused_space
 from tilewright.fusion.flat.search import given_plan as given_plan
-from tilewright.fusion.flat.tiles import TilePlans as TilePlans
 
 __all__ = list(offered(__name__))

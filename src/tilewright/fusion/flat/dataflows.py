@@ -12,10 +12,9 @@ import numpy as np
 
 from tilewright.base import InputError
 from tilewright.fusion.flat.blocks import Attention, AttentionBlock, Product
-from tilewright.fusion.flat.costs import fused_costs
+from tilewright.fusion.flat.costs import TilePlans, fused_costs, sides
 from tilewright.fusion.flat.machines import FlatMachine
 from tilewright.fusion.flat.search import FlatObjective, Space, best_plan
-from tilewright.fusion.flat.tiles import TilePlans, sides
 
 DATAFLOWS = ("naive", "flex-m", "flex-b", "flex-h", "flex-r64", "flex-opt", "flat-m", "flat-b", "flat-h", "flat-r64",
              "flat-opt", "online-opt")

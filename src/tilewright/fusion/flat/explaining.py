@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from tilewright.base import InputError
-from tilewright.fusion.flat.costs import STATISTICS
+from tilewright.fusion.flat.costs import STATISTICS, TilePlans, visits
 from tilewright.fusion.flat.machines import FlatMachine
 from tilewright.fusion.flat.search import AttentionPlan, TilePlan
-from tilewright.fusion.flat.tiles import TilePlans, visits
 
 Line = tuple[str, int, int]
 """Why, how many (of one instance), and words of each."""

@@ -10,9 +10,17 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.fusion.flat.blocks import Attention
 from tilewright.fusion.flat.bounds import AttentionBound, attention_bound
-from tilewright.fusion.flat.costs import Floats, PlanCosts, Softmax, fused_costs, unfused_costs
+from tilewright.fusion.flat.costs import (
+    Counts,
+    Floats,
+    PlanCosts,
+    Softmax,
+    TilePlans,
+    fused_costs,
+    sides,
+    unfused_costs,
+)
 from tilewright.fusion.flat.machines import FlatMachine
-from tilewright.fusion.flat.tiles import Counts, TilePlans, sides
 
 FlatObjective = Literal["latency", "energy", "edp", "dram"]
 FLAT_OBJECTIVES: tuple[FlatObjective, ...] = ("latency", "energy", "edp", "dram")

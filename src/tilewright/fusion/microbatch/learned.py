@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, require_extra
 from tilewright.fusion.microbatch.costs import LATENCY, figures
-from tilewright.fusion.microbatch.episode import STATE, FusionEpisode
 from tilewright.fusion.microbatch.problem import SYNC, Ints, MicroBatchProblem
-from tilewright.fusion.microbatch.session import FUSION_MAPPERS, FusionSession, fuse
+from tilewright.fusion.microbatch.session import FUSION_MAPPERS, STATE, FusionEpisode, FusionSession, fuse
 from tilewright.search import MapperOptions, Options, Resumable, read_options
 
 if TYPE_CHECKING:

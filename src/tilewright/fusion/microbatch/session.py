@@ -1,13 +1,19 @@
-"""Searches for strategies under way: all mappers are counted alike, and end where nothing better is to be found."""
+"""Searches for strategies under way: all mappers are counted alike, and end where nothing better is to be found.
+
+One strategy may be made as an episode: one micro-batch after the other, each with what was known before it (equation 2
+of Kao et al. 2022).
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
+import numpy as np
+
 from tilewright.base import Registry, digest
-from tilewright.fusion.microbatch.costs import MEMORY, bound_of, figures, scores
-from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.costs import LATENCY, MEMORY, bound_of, figures, scores
+from tilewright.fusion.microbatch.problem import OVER, SYNC, Floats, Ints, MicroBatchProblem
 from tilewright.jobs import Observer, Stop
 from tilewright.search import Options, PlanMethod, PlanSession
 
@@ -15,6 +21,8 @@ SAMPLES = 2_000
 """Strategies that a search may score where nothing is said: 40 by 50, as in the paper."""
 FIRST = 6
 """Entries and samples of the problem that is solved for nothing, by energy, as its bound leaves all steps to do."""
+STATE = 8
+"""Numbers of a state: ``K, C, Y, X, R, S``, the memory over the batch, and the runtime so far."""
 
 
 class FusionSession(PlanSession):
@@ -105,3 +113,52 @@ def fuse(problem: MicroBatchProblem, mapper: str = "exact", *, samples: int | No
     used = float(figures(problem, session.best)[0, MEMORY])
     return Fused(problem, mapper, seed, strategy[0].copy(), score, found, used, min(session.least, score),
                  session.spent, session.used_seconds, session.steps, session.stop.is_set())
+
+
+@dataclass
+class FusionEpisode:
+    """Chooses the micro-batches of the input and of each layer in turn (Kao et al. 2022, section 4.2)."""
+
+    problem: MicroBatchProblem
+    actions: list[int] = field(default_factory=list)
+    """The micro-batches chosen so far; all entries after them run layer by layer."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all ``N + 1`` micro-batches are chosen."""
+        return len(self.actions) == self.problem.length
+
+    @property
+    def strategy(self) -> Ints:
+        """``(N + 1)``: what is chosen, and -1 from there on."""
+        found: Ints = self.problem.unfused[0]
+        found[:len(self.actions)] = self.actions
+        return found
+
+    @property
+    def latency_cycles(self) -> float:
+        """``P``: what the network takes with what is chosen so far."""
+        return float(figures(self.problem, self.strategy)[0, LATENCY])
+
+    @property
+    def used_bytes(self) -> float:
+        """What micro-batches of the group that is open take so far."""
+        sizes = self.strategy[:len(self.actions)]
+        begin = int(np.flatnonzero(sizes == SYNC).max(initial=-1)) + 1
+        return float((sizes[begin:] * self.problem.tiles[begin:len(sizes)]).sum())
+
+    @property
+    def most(self) -> int:
+        """The largest micro-batch of the next entry that fits beside its group; 0 where only -1 does."""
+        left = self.problem.memory_bytes - self.used_bytes
+        return int(min(self.problem.batch, max(0.0, left // self.problem.tiles[len(self.actions)])))
+
+    @property
+    def state(self) -> Floats:
+        """``(8)``: the shape of the entry to choose for, memory over batch in bytes, and cycles so far (equation 2)."""
+        shape = self.problem.entries[len(self.actions)].shape
+        return np.array([*shape, self.problem.memory_bytes / self.problem.batch, self.latency_cycles])
+
+    def choose(self, size: int) -> None:
+        """Choose the next micro-batch, -1 or from 1 to the batch."""
+        self.actions.append(size)

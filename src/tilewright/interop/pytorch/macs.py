@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from tilewright.interop import nests, products
+from tilewright.interop import nests
 from tilewright.interop.pytorch.program import Ref
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported, within
 from tilewright.workload import EXPERTS, Node, einsum, matmul, spread_evenly
@@ -78,14 +78,14 @@ def _linear(node: NodeView) -> list[Node]:
     if not x or not w or x[-1] != w[-1]:
         raise node.error("must have as many features as the weights have columns", (x, w))
     sides = tensor(node, "input"), tensor(node, "weight")
-    return [nests.product(node, node.name, products.rows_by_columns(x, w[:-1]), sides)]
+    return [nests.product(node, node.name, nests.rows_by_columns(x, w[:-1]), sides)]
 
 
 def _product_of(left: str, right: str) -> Translator:
     """Translate a NumPy-style product of the arguments called ``left`` and ``right``."""
 
     def translate(node: NodeView) -> list[Node]:
-        given = products.fold(node, shape(node, left), shape(node, right))
+        given = nests.fold(node, shape(node, left), shape(node, right))
         return [nests.oriented(node, given, (tensor(node, left), tensor(node, right)))]
 
     return translate
@@ -96,7 +96,7 @@ def _inner(node: NodeView) -> list[Node]:
     a, b = shape(node, "self"), shape(node, "other")
     if not a or not b or a[-1] != b[-1]:
         raise node.error("must have last axes of one size", (a, b))
-    return [nests.oriented(node, products.rows_by_columns(a, b[:-1]), (tensor(node, "self"), tensor(node, "other")))]
+    return [nests.oriented(node, nests.rows_by_columns(a, b[:-1]), (tensor(node, "self"), tensor(node, "other")))]
 
 
 def _vecdot(node: NodeView) -> list[Node]:
@@ -121,7 +121,7 @@ def _tensordot(node: NodeView) -> list[Node]:
     one, two, out = ([[part] for part in parts] for parts in (left, right, rows + columns))
     depth = [f"k{index}" for index in range(len(inner))]
     known = dict(zip(left + right, [*a, *b], strict=True))
-    given = products.MatrixProduct(one, two, out, ((), rows, columns, depth), known)
+    given = nests.MatrixProduct(one, two, out, ((), rows, columns, depth), known)
     return [nests.oriented(node, given, (tensor(node, "self"), tensor(node, "other")))]
 
 
@@ -145,7 +145,7 @@ def _packed(node: NodeView) -> list[Node]:
     Of 8 bits they have a scale for each column, of 4 bits a scale and a zero point for each group.
     """
     x, out = shape(node, "self"), node.out()
-    given = products.rows_by_columns(x, out[-1:])
+    given = nests.rows_by_columns(x, out[-1:])
     bits, scales = (8, (16, x[-1])) if "int8" in node.kind else (4, (32, node.integer("qGroupSize")))
     return [nests.packed(node, given, (tensor(node, "self"), tensor(node, "mat2")), bits, scales)]
 

@@ -12,9 +12,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tilewright.fusion.microbatch.costs import scores
-from tilewright.fusion.microbatch.episode import STATE, FusionEpisode
 from tilewright.fusion.microbatch.problem import OVER, SYNC, MicroBatchProblem
-from tilewright.fusion.microbatch.session import FusionSession
+from tilewright.fusion.microbatch.session import STATE, FusionEpisode, FusionSession
 from tilewright.hardware import preset
 from tilewright.workload import zoo
 
