@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tilewright.base.late import late_module as late_module
 from tilewright.base.late import late_names as late_names
 from tilewright.base.late import offered as offered
 

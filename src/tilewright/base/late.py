@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import get_data
-from types import FunctionType
+from types import FunctionType, ModuleType
+from typing import Any
 
 _IMPORT = re.compile(r"^ *from (\S+) import (\w+) as (\w+)", re.MULTILINE)
 """A line for each name, as the import sorter writes them."""
@@ -27,6 +28,26 @@ def offered(package: str) -> list[str]:
     """
     names = [name for name, (_, inside) in _homes(package).items() if name == inside]
     return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def late_module(name: str) -> Any:
+    """Return what stands for a module, which loads when something of it is first asked for."""
+    return _LateModule(name)
+
+
+class _LateModule:
+    """A module that has not been loaded yet, or has."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._module: ModuleType | None = None
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):  # what looks at all objects of a module asks for such
+            raise AttributeError(name)
+        if self._module is None:
+            self._module = import_module(self._name)
+        return getattr(self._module, name)
 
 
 def late_names(package: str, offer: Callable[..., object] | None = None) -> tuple[Callable[[str], object], list[str]]:

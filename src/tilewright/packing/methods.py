@@ -15,7 +15,10 @@ from scipy.sparse.csgraph import connected_components
 
 from tilewright.base import require_extra
 from tilewright.packing.buffers import Ints
-from tilewright.packing.session import PACKERS, PackingSession
+from tilewright.packing.session import PACKERS, PackingSession, kernels
+
+if TYPE_CHECKING:
+    from tilewright.packing.kernels import Instance, SearchState
 
 TRIES = 100
 """Orders that `hill-climb` tries."""
@@ -32,15 +35,13 @@ LARGEST = 1_500
 
 
 def _place(session: PackingSession, order: Ints, tightest: bool, tries: int = 0) -> None:
-    from tilewright.packing.kernels import place_in_order  # noqa: PLC0415  (Numba loads late)
-
     own = np.arange(len(order))
     instance = session.instance(own)
     apart = np.ones((len(order), len(order)), np.bool_)
     apart[np.repeat(own, np.diff(instance.near_starts)), instance.near] = False
     offsets = np.empty(len(order), np.int64)
     draws = np.random.default_rng(0).random((tries, 2))
-    place_in_order(instance, apart, order.astype(np.int64), tightest, draws, offsets)
+    kernels.place_in_order(instance, apart, order.astype(np.int64), tightest, draws, offsets)
     session.offer(offsets)
 
 
@@ -106,10 +107,6 @@ def cp_sat(session: PackingSession) -> None:
         session.bound = max(session.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
 
 
-if TYPE_CHECKING:
-    from tilewright.packing.kernels import Instance, SearchState
-
-
 @PACKERS.register("exact")
 def exact(session: PackingSession) -> None:
     """Search all canonical placements, from the heuristics' best on; ends with a proof unless time ends it."""
@@ -167,33 +164,25 @@ class _Search:
 
     def start(self, order: Ints) -> tuple["Instance", "SearchState"]:
         """Return where a search in an order begins."""
-        from tilewright.packing.kernels import search_state  # noqa: PLC0415  (Numba loads late)
-
         instance = self.session.instance(order)
-        return instance, search_state(instance)
+        return instance, kernels.search_state(instance)
 
     def search_part(self, part: int, places: Ints, height: int, rounds: int) -> Ints | None:
         """Search one part in every order; None where nothing was found, or shown to be impossible."""
-        from tilewright.packing.kernels import (  # noqa: PLC0415  (Numba loads late)
-            IMPOSSIBLE,
-            OPEN,
-            PLACED,
-            search,
-        )
-
         for at, order in enumerate(self.orders(places, rounds)):
             instance, state = self.begun[part, height] if (part, height) in self.begun and not at else self.start(order)
             if at == 0 and height == self.heights()[0]:
                 self.begun = {(part, height): (instance, state)}
-            left, result = int((len(order) + SPARE) * GROWTH**rounds) * (1 if at else LONGER), OPEN
-            while result == OPEN and left > 0 and not self.session.exhausted:
-                result, nodes = search(instance, height, state, min(left, SLICE), (at + rounds) % 3 == 1 and at > 0)
+            left, result = int((len(order) + SPARE) * GROWTH**rounds) * (1 if at else LONGER), kernels.OPEN
+            while result == kernels.OPEN and left > 0 and not self.session.exhausted:
+                result, nodes = kernels.search(instance, height, state, min(left, SLICE),
+                                               (at + rounds) % 3 == 1 and at > 0)
                 self.session.spent += nodes
                 left -= nodes
-            if result == IMPOSSIBLE:
+            if result == kernels.IMPOSSIBLE:
                 self.session.bound = max(self.session.bound, height + 1)
                 return None
-            if result == PLACED:
+            if result == kernels.PLACED:
                 found = np.empty(len(order), np.int64)
                 found[np.searchsorted(places, order)] = state.rest[-1]
                 return found

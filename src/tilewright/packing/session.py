@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from tilewright.base import InputError, Registry
+from tilewright.base import InputError, Registry, late_module
 from tilewright.jobs import Spending, Stop, present_stop
 from tilewright.packing.buffers import Buffers, Ints, Packing, Span
 
+if TYPE_CHECKING:
+    from tilewright.packing.kernels import Instance
+
+kernels = late_module("tilewright.packing.kernels")
 Choice = tuple[int, ...]
 """For each buffer the one whose place it takes; its own for none."""
 MOST_CHOICES = 64
@@ -125,10 +129,6 @@ def _shared_peak(buffers: Buffers) -> int:
     return int(max((live - spared).max(initial=0), buffers.size.max(initial=0)))
 
 
-if TYPE_CHECKING:
-    from tilewright.packing.kernels import Instance
-
-
 class PackingSession(Spending):
     """What a method is given: buffers in units that all addresses are multiples of, and what is found.
 
@@ -168,8 +168,6 @@ class PackingSession(Spending):
 
     def instance(self, order: Ints) -> "Instance":
         """Return the buffers in an order, as compiled code takes them."""
-        from tilewright.packing.kernels import Instance  # noqa: PLC0415  (Numba loads late)
-
         covers = self.buffers.covers[order]
         sparse = csr_array(covers, dtype=np.int32)
         near = (sparse @ sparse.T).toarray() > 0
@@ -180,8 +178,9 @@ class PackingSession(Spending):
             like = (int(self.size[i]), int(self.alignment[i]), covers[place].tobytes())
             twin[place] = known.get(like, -1)
             known[like] = place
-        return Instance(self.size[order], self.alignment[order], *_rows(covers), *_rows(covers.T), *_rows(near), twin,
-                        covers.shape[1], self.bank)
+        found: Instance = kernels.Instance(self.size[order], self.alignment[order], *_rows(covers), *_rows(covers.T),
+                                           *_rows(near), twin, covers.shape[1], self.bank)
+        return found
 
     def found(self, method: str) -> Packing:
         """Return what came of it, in the units of the buffers."""

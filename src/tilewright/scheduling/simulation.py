@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.base import InputError, share
+from tilewright.base import InputError, late_module, share
 from tilewright.scheduling.problem import SCHEDULE_OBJECTIVES, SHARINGS, Floats, PlanGenomes, ScheduleProblem, Timeline
 
+kernels = late_module("tilewright.scheduling.kernels")
 TOGETHER = 50
 """Plans that a thread simulates at a time."""
 
@@ -40,14 +41,11 @@ def simulate(problem: ScheduleProblem, plans: PlanGenomes, threads: int = 1) -> 
     Raises an `InputError` if the plans are not of the problem's jobs, cores and mappings, or a priority is not a
     number.
     """
-    from tilewright.scheduling.kernels import FIGURES, run_plans  # noqa: PLC0415  (Numba loads late)
-
-    run: Any = run_plans
     _check(problem, plans)
-    figures = np.empty((len(plans), FIGURES))
+    figures = np.empty((len(plans), kernels.FIGURES))
 
     def work(rows: slice) -> None:
-        run(plans.core[rows], plans.priority[rows], plans.option[rows], *tables(problem), figures[rows])
+        kernels.run_plans(plans.core[rows], plans.priority[rows], plans.option[rows], *tables(problem), figures[rows])
 
     share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
     makespan, energy, slowdown, missed, _, score = figures.T
@@ -67,9 +65,6 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
 
     Raises an `InputError` as `simulate` does, and where a job is on a core that it does not fit.
     """
-    from tilewright.scheduling.kernels import MOST_EVENTS, run_plan  # noqa: PLC0415  (Numba loads late)
-
-    run: Any = run_plan
     _check(problem, plan)
     core, option = plan.core[0], plan.option[0]
     unfit = np.flatnonzero(option >= problem.counts[np.arange(problem.jobs), core])
@@ -77,10 +72,10 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
         raise InputError(f"plan.core[{unfit[0]}]", "must be a core that the job fits", int(core[unfit[0]]))
     cycles, traffic, _, bandwidth, rule, _, release, _, _, *order = tables(problem)
     start, end = np.empty(problem.jobs), np.empty(problem.jobs)
-    most = MOST_EVENTS * problem.jobs + 1
+    most = kernels.MOST_EVENTS * problem.jobs + 1
     events, shares = np.empty(most + 1), np.empty((most, problem.cores))
-    count = run(core, plan.priority[0], option, cycles, traffic, bandwidth, rule, release, *order, start, end,
-                events, shares)
+    count = kernels.run_plan(core, plan.priority[0], option, cycles, traffic, bandwidth, rule, release, *order, start,
+                             end, events, shares)
     return Timeline(start, end, core, option, events[:count + 1], shares[:count])
 
 

@@ -1,4 +1,4 @@
-"""Mappings as runs hold them: as data, as text and as rows to draw; and what they cost, bounds, and what limits them."""
+"""Mappings as runs hold them: as data, as text and as rows to draw; and what layers cost, bounds, and what limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

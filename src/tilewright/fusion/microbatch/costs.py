@@ -1,14 +1,14 @@
 """What strategies cost, and what none can do without."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tilewright.base import share
+from tilewright.base import late_module, share
 from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
 
+kernels = late_module("tilewright.fusion.microbatch.kernels")
 TOGETHER = 4096
 """Strategies that a thread scores at a time."""
 LATENCY, ENERGY, MEMORY, OFFCHIP, FETCHED = 0, 1, 2, 6, 7
@@ -23,14 +23,11 @@ def figures(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> F
 
     Raises an `InputError` if a strategy is not one of the problem.
     """
-    from tilewright.fusion.microbatch.kernels import score_plans  # noqa: PLC0415  (Numba loads late)
-
-    run: Any = score_plans
     plans = problem.check(strategies)
     found = np.empty((len(plans), len(GROUP_FIGURES)))
 
     def work(rows: slice) -> None:
-        run(plans[rows], *problem.tables, found[rows])
+        kernels.score_plans(plans[rows], *problem.tables, found[rows])
 
     share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
     return found
@@ -48,49 +45,35 @@ def of_groups(problem: MicroBatchProblem, strategy: Ints) -> list[tuple[int, int
 
     Raises an `InputError` if it is not one of the problem.
     """
-    from tilewright.fusion.microbatch.kernels import group_figures  # noqa: PLC0415  (Numba loads late)
-
-    run: Any = group_figures
     plan = problem.check(strategy)[0]
     ends, told = np.zeros(len(plan), dtype=np.int64), np.empty((len(plan), len(GROUP_FIGURES)))
-    count = run(plan, *problem.tables, ends, told)
+    count = kernels.group_figures(plan, *problem.tables, ends, told)
     firsts = [0, *(ends[:count - 1] + 1).tolist()]
     return [(first, int(last), row) for first, last, row in zip(firsts, ends[:count], told, strict=False)]
 
 
 def repaired(problem: MicroBatchProblem, strategies: Ints) -> Ints:
     """Return strategies made to fit: micro-batches shrink alike, and groups that cannot fit are split."""
-    from tilewright.fusion.microbatch.kernels import repair_plans  # noqa: PLC0415  (Numba loads late)
-
-    run: Callable[..., None] = repair_plans
     plans = np.array(strategies, dtype=np.int64)
-    run(plans, problem.batch, problem.tiles, problem.memory_bytes)
+    kernels.repair_plans(plans, problem.batch, problem.tiles, problem.memory_bytes)
     return plans
 
 
 def fill_groups(problem: MicroBatchProblem, strategies: Ints, how: tuple[Any, Any, Any, Any]) -> None:
     """Let the micro-batches of one group of each strategy fill the memory, in place; see `kernels.fill_plans`."""
-    from tilewright.fusion.microbatch.kernels import fill_plans  # noqa: PLC0415  (Numba loads late)
-
-    run: Callable[..., None] = fill_plans
-    run(strategies, *how, problem.tiles, problem.weights, problem.choices[::-1].copy(), problem.memory_bytes)
+    kernels.fill_plans(strategies, *how, problem.tiles, problem.weights, problem.choices[::-1].copy(),
+                       problem.memory_bytes)
 
 
 def know(problem: MicroBatchProblem, plans: Ints, begin: int, known: tuple[Floats, Ints]) -> None:
     """Let the groups of strategies that fit, from a row on, be known, in place; see `kernels.know_groups`."""
-    from tilewright.fusion.microbatch.kernels import know_groups  # noqa: PLC0415  (Numba loads late)
-
-    run: Callable[..., None] = know_groups
-    run(plans, begin, ENERGY if problem.objective == "energy" else LATENCY, *known, *problem.tables)
+    kernels.know_groups(plans, begin, ENERGY if problem.objective == "energy" else LATENCY, *known, *problem.tables)
 
 
 def joined(plans: Ints, known: tuple[Floats, Ints], most: int) -> Ints:
     """Return the best strategies of known groups, at most so many; see `kernels.join_groups`."""
-    from tilewright.fusion.microbatch.kernels import join_groups  # noqa: PLC0415  (Numba loads late)
-
-    run: Callable[..., int] = join_groups
     found = np.empty((most, plans.shape[1]), dtype=np.int64)
-    return found[:run(plans, *known, found)]
+    return found[:kernels.join_groups(plans, *known, found)]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ bounds are looked at closely, until a best cut has none left.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tilewright.base import Rows
-from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY
+from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY, kernels
 from tilewright.fusion.microbatch.problem import Floats, Ints, MicroBatchProblem
 from tilewright.search import Resumable
 
@@ -61,14 +60,11 @@ class GroupSearch(Resumable):
     changing = ("best", "ended", "solved", "extra", "found", "path", "place", "plan")
 
     def __init__(self, problem: MicroBatchProblem, known: float, going: Callable[[], bool], sizes: Ints) -> None:
-        from tilewright.fusion.microbatch.kernels import group_table  # noqa: PLC0415  (Numba loads late)
-
-        measure: Any = group_table
         count = problem.length
         self.problem, self.best, self.going, self.sizes = problem, known, going, sizes
         self.runs = -(-problem.batch // sizes)
         told = np.zeros((count, count, 9))
-        measure(*problem.tables, told)
+        kernels.group_table(*problem.tables, told)
         self.levels, self.slopes = _costs(problem, told)
         staged = np.concatenate([[0.0], np.cumsum(problem.tiles)])[:-1]
         self.fits = (staged - staged[:, None]) * sizes[-1] <= problem.memory_bytes
@@ -147,13 +143,10 @@ class GroupSearch(Resumable):
 
     def rest(self, first: int, last: int, price: float) -> Floats:
         """Return what the entries of a group from each on cost at least; see `kernels.group_rest`."""
-        from tilewright.fusion.microbatch.kernels import group_rest  # noqa: PLC0415  (Numba loads late)
-
-        measure: Any = group_rest
         problem, count = self.problem, len(self.sizes)
         found = np.zeros((last + 1, count, count))
-        measure(first, last, price, problem.tiles, problem.weights, self.reach(first, last), self.sizes, self.runs,
-                count <= MOST_PAIRS, found)
+        kernels.group_rest(first, last, price, problem.tiles, problem.weights, self.reach(first, last), self.sizes,
+                           self.runs, count <= MOST_PAIRS, found)
         return found
 
     def bounded(self, first: int, last: int) -> list[tuple[float, float, Floats]]:
@@ -252,13 +245,10 @@ class GroupSearch(Resumable):
 
 def _undominated(labels: _Labels) -> _Labels:
     """Return the labels that no other one is as good as in memory, bytes and all micro-batches that are held."""
-    from tilewright.fusion.microbatch.kernels import undominated  # noqa: PLC0415  (Numba loads late)
-
-    filter_: Any = undominated
     values = np.column_stack([labels.memory, labels.extra, labels.places]).astype(np.float64)
     order = np.lexsort(values.T[::-1])
     kept = np.zeros(len(order), dtype=bool)
-    filter_(np.ascontiguousarray(values[order]), kept)
+    kernels.undominated(np.ascontiguousarray(values[order]), kept)
     return labels.take(order[kept])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, late_module
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import MOST_STEP, Layout, MappingBatch
 from tilewright.mapping.spaces.conflicts import conflict_error, conflicts
@@ -34,6 +34,11 @@ from tilewright.mapping.spaces.rules.constraints import Constraints
 from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling, common_tiling
 from tilewright.workload import Operator
 
+kernels = late_module("tilewright.mapping.spaces.kernels")
+enumeration = late_module("tilewright.mapping.spaces.counting.enumeration")
+sampling = late_module("tilewright.mapping.spaces.drawing.sampling")
+mappings = late_module("tilewright.mapping.spaces.repair.mappings")
+projection = late_module("tilewright.mapping.spaces.repair.projection")
 # Random mappings from which some of a space with rules are made, in draws of so many, and how many are enough.
 DRAWS, DRAWN, MOST_KNOWN = 16, 256, 64
 
@@ -195,8 +200,6 @@ class MapSpace:
         share of mappings that first spread as many lanes as fit; ``dividing`` the chance of each dimension to be split
         as with perfect tiling where the tiling is one of Ruby's. What then breaks a rule is repaired.
         """
-        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
-
         state, batch = random_state(rng), self.empty(count)
         sampling.sample(self.table, state, float(filling), self.scratch(), batch.steps, batch.ranks)
         if dividing and self.divisible is not self.table:
@@ -232,8 +235,6 @@ class MapSpace:
         So are all that `sample` draws, `repair` returns and `enumerate` yields. A batch of another layout, which keeps
         other tensors or has other slots, holds none.
         """
-        from tilewright.mapping.spaces.repair import projection  # noqa: PLC0415  (Numba loads late)
-
         out = np.zeros(len(batch), dtype=np.bool_)
         if batch.layout != self.layout:
             return out
@@ -246,8 +247,6 @@ class MapSpace:
 
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:
         """Return ``(b)``: whether loops fit the arrays and tiles the memories, whatever else the space asks."""
-        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
-
         out = np.empty(len(batch), dtype=np.bool_)
         mappings.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
         return out
@@ -257,8 +256,6 @@ class MapSpace:
 
         The first of equals stays. Of more than the table has room for, a newer one takes the place of an older one.
         """
-        from tilewright.mapping.spaces import kernels  # noqa: PLC0415  (Numba loads late)
-
         out = np.empty(len(batch), dtype=np.bool_)
         kernels.fresh_mask(self.table, seen, self.scratch(), batch.steps, batch.ranks, out)
         return batch.take(np.flatnonzero(out))
@@ -325,14 +322,12 @@ class MapSpace:
         Loops that run once stand innermost, in the operator's order. With ``distinct``, of loop orders that cannot
         differ in cost (by rules 2 and 3 of the counting rules) only one is given.
         """
-        enumeration = Enumeration(self, distinct)
-        while len(found := enumeration.take(batch)):
+        walk = Enumeration(self, distinct)
+        while len(found := walk.take(batch)):
             yield found
 
     def _mended(self, batch: MappingBatch, fitting: bool) -> MappingBatch:
         """Return a copy with legal steps and orders, or with ``fitting`` with tiles that fit where possible."""
-        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
-
         mended = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
         state = np.zeros(1, dtype=np.uint64)
         if self.arrays.ruled:
@@ -347,12 +342,10 @@ class MapSpace:
 
         Returned is for each 0 where that failed, 1 where it is legal, 2 where its tiles were made to fit too.
         """
-        from tilewright.mapping.spaces.repair import projection as compiled  # noqa: PLC0415  (Numba loads late)
-
-        mode = {None: compiled.STEPS, False: compiled.ORDERS, True: compiled.FITTING}[fitting]
+        mode = {None: projection.STEPS, False: projection.ORDERS, True: projection.FITTING}[fitting]
         span = span or (0, len(batch))
         found = np.zeros(span[1] - span[0], dtype=np.int8)
-        compiled.legalise_batch(table, state, self.scratch(), batch.steps, batch.ranks, span, mode, found)
+        projection.legalise_batch(table, state, self.scratch(), batch.steps, batch.ranks, span, mode, found)
         return found
 
     def _with_known(self, rules: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -398,9 +391,6 @@ class Enumeration:
 
     def take(self, count: int) -> MappingBatch:
         """Return the next ``count`` mappings; fewer at the end, then none."""
-        from tilewright.mapping.spaces import kernels  # noqa: PLC0415  (Numba loads late)
-        from tilewright.mapping.spaces.counting import enumeration  # noqa: PLC0415  (Numba loads late)
-
         batch, work = self.space.empty(count), self.space.scratch()
         work[kernels.ROWS, kernels.LEFT, 0] = self.distinct
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])

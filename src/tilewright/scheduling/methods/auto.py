@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tilewright.scheduling.methods.lists import ListOptions, as_plan, list_plans
 from tilewright.scheduling.methods.magma import Breeding, magma_options
 from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
-from tilewright.scheduling.simulation import tables, timeline
+from tilewright.scheduling.simulation import kernels, tables, timeline
 from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
 
 ROUNDS = 120
@@ -332,17 +332,14 @@ class ScheduleAuto(Resumable):
         yield from in_orders(problem, core, option)
 
     def _climb(self, length: int, patience: float) -> None:
-        from tilewright.scheduling.kernels import climb  # noqa: PLC0415  (Numba loads late)
-
-        run: Any = climb
         problem, plans = self.session.problem, self.plans
         draws, best = self.rng.random((len(plans), length, 4)), plans.take(slice(None))
         scores = np.empty((len(plans), length))
 
         def work(row: int) -> None:
-            self.scores[row] = run(plans.core[row], plans.priority[row], plans.option[row], problem.counts, draws[row],
-                                   patience, *tables(problem), best.core[row], best.priority[row], best.option[row],
-                                   scores[row])
+            self.scores[row] = kernels.climb(
+                plans.core[row], plans.priority[row], plans.option[row], problem.counts, draws[row], patience,
+                *tables(problem), best.core[row], best.priority[row], best.option[row], scores[row])
 
         share(work, range(len(plans)), self.session.threads)
         self.plans = best
