@@ -23,7 +23,7 @@ ROOMS = (
 HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 # Compiled code is imported by module: a room that named it would load Numba for everybody.
 COMPILED = {f"tilewright.mapping.spaces.{name}"
-            for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.mappings")}
+            for name in ("kernels", "rules", "drawing.sampling", "repair.mappings")}
 SUBROOMS = {"tilewright.codesign.allocation", "tilewright.cost.reference",
             "tilewright.fusion.flat", "tilewright.fusion.microbatch", "tilewright.fusion.trees",
             "tilewright.search.studies", "tilewright.search.descent", "tilewright.search.points",
