@@ -5,13 +5,29 @@ run time). Multiply-accumulate nodes become operators, the rest vector work or d
 words; what cannot be modelled is a node too, with the reason. Weights are not read: external data may be missing.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
+from io import StringIO
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    inliner,
+    numpy_helper,
+    shape_inference,
+)
 
 from tilewright.base import InputError
 from tilewright.interop.onnx_bodies import CONTROL, RANDOM, SMALL, Bodies
@@ -19,9 +35,6 @@ from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_vectors import seen, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, quantised_types, translated
 from tilewright.workload import Edges, Graph, Node, Unmodelled
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 _NO_NAMES = ("", "?", "-1", "None")
 """What stands for a name of a dimension where it has none: two of them need not be alike."""
@@ -62,10 +75,7 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int | str] | None = None) 
     return Graph(file.stem, tuple(scene.nodes), str(file), notes)
 
 
-def _read(file: Path) -> "ModelProto":
-    import onnx  # noqa: PLC0415  (late: it is slow to load)
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415
-
+def _read(file: Path) -> ModelProto:
     if not file.is_file():
         raise InputError(str(file), "must be an ONNX file", "no such file" if not file.exists() else "not a file")
     if file.stat().st_size == 0:
@@ -84,7 +94,7 @@ def _read(file: Path) -> "ModelProto":
     return model
 
 
-def _texts(model: "ModelProto") -> Iterator[object]:
+def _texts(model: ModelProto) -> Iterator[object]:
     """Every name in the file: protobuf hands out bytes where one is no UTF-8."""
     graph = model.graph
     yield graph.name
@@ -99,19 +109,17 @@ def _texts(model: "ModelProto") -> Iterator[object]:
     yield from (tensor.values.name for tensor in graph.sparse_initializer)
 
 
-def _inline(model: "ModelProto") -> "ModelProto":
+def _inline(model: ModelProto) -> ModelProto:
     """Put the bodies of the model's own functions in place of their calls."""
     if not model.functions:
         return model
-    from onnx import inliner  # noqa: PLC0415
-
     try:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError):
         return model  # the calls are listed as not modelled
 
 
-def _bind(path: str, model: "ModelProto", bind: dict[str, int | str]) -> None:
+def _bind(path: str, model: ModelProto, bind: dict[str, int | str]) -> None:
     """Put sizes in place of dynamic dimensions, in inputs and wherever their names occur."""
     dynamic = _dynamic(path, model.graph)
     for name in [name for name in bind if name not in dict(dynamic)]:
@@ -125,7 +133,7 @@ def _bind(path: str, model: "ModelProto", bind: dict[str, int | str]) -> None:
         _substitute(value, sizes)
 
 
-def _dynamic(path: str, graph: "GraphProto") -> list[tuple[str, Any]]:
+def _dynamic(path: str, graph: GraphProto) -> list[tuple[str, Any]]:
     """Name and protobuf of every dimension of the inputs that has no size (weights are no inputs)."""
     given = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     dynamic = []
@@ -141,7 +149,7 @@ def _dynamic(path: str, graph: "GraphProto") -> list[tuple[str, Any]]:
     return dynamic
 
 
-def _substitute(value: "ValueInfoProto", bind: dict[str, int]) -> None:
+def _substitute(value: ValueInfoProto, bind: dict[str, int]) -> None:
     if not value.type.HasField("tensor_type"):
         return
     for dim in value.type.tensor_type.shape.dim:
@@ -151,7 +159,7 @@ def _substitute(value: "ValueInfoProto", bind: dict[str, int]) -> None:
             dim.ClearField("value")  # left to the inference
 
 
-def _check(path: str, graph: "GraphProto") -> None:
+def _check(path: str, graph: GraphProto) -> None:
     """Every tensor is made once, before it is read."""
     known = {value.name for value in (*graph.input, *graph.initializer)} | {""}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
@@ -170,10 +178,8 @@ def _check(path: str, graph: "GraphProto") -> None:
             known.add(name)
 
 
-def _hollow(model: "ModelProto") -> set[str]:
+def _hollow(model: ModelProto) -> set[str]:
     """Turn large constants into inputs of the same shape, so that no weight is carried along; return their names."""
-    from onnx import helper  # noqa: PLC0415
-
     graph = model.graph
     inputs = {value.name for value in graph.input}
     weights = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
@@ -194,7 +200,7 @@ def _hollow(model: "ModelProto") -> set[str]:
     return weights
 
 
-def _inferred(path: str, model: "ModelProto", weights: set[str]) -> "tuple[ModelProto, Bodies, int]":
+def _inferred(path: str, model: ModelProto, weights: set[str]) -> tuple[ModelProto, Bodies, int]:
     """Infer shapes; where some stay unknown, work out small values and bodies, fold with onnxslim, and keep the best.
 
     Return also what became of the bodies, and how many nodes there were with these in their places.
@@ -213,10 +219,8 @@ def _inferred(path: str, model: "ModelProto", weights: set[str]) -> "tuple[Model
     return (second if second is not None and _unknown(second) < unknown else first), bodies, before
 
 
-def _infer(model: "ModelProto") -> "tuple[ModelProto | None, str]":
+def _infer(model: ModelProto) -> tuple[ModelProto | None, str]:
     """Infer shapes, through computed shapes too where that succeeds; None and the reason if nothing does."""
-    from onnx import shape_inference  # noqa: PLC0415
-
     trouble = ""
     for propagate in (True, False):
         try:
@@ -226,10 +230,8 @@ def _infer(model: "ModelProto") -> "tuple[ModelProto | None, str]":
     return None, trouble
 
 
-def _declare_domains(model: "ModelProto") -> None:
+def _declare_domains(model: ModelProto) -> None:
     """Import the domains that nodes use without saying so: one such node would stop the inference of all others."""
-    from onnx import helper  # noqa: PLC0415
-
     known = {opset.domain for opset in model.opset_import}
     used = {node.domain for node in model.graph.node}
     if "ai.onnx" in known | used:
@@ -237,12 +239,8 @@ def _declare_domains(model: "ModelProto") -> None:
     model.opset_import.extend(helper.make_opsetid(domain, 1) for domain in sorted(used - known))
 
 
-def _slim(model: "ModelProto") -> "ModelProto | None":
+def _slim(model: ModelProto) -> ModelProto | None:
     """Fold what onnxslim can; None if it fails or loses an output."""
-    import warnings  # noqa: PLC0415
-    from contextlib import redirect_stderr, redirect_stdout  # noqa: PLC0415
-    from io import StringIO  # noqa: PLC0415
-
     copy = type(model).FromString(model.SerializeToString())
     try:
         import onnxslim  # noqa: PLC0415
@@ -258,13 +256,13 @@ def _slim(model: "ModelProto") -> "ModelProto | None":
     return slimmed  # type: ignore[no-any-return]
 
 
-def _unknown(model: "ModelProto") -> int:
+def _unknown(model: ModelProto) -> int:
     """Count the nodes whose first output has no full shape."""
     shapes = _shapes(model.graph)
     return sum(bool(node.output) and node.output[0] not in shapes for node in model.graph.node)
 
 
-def _shapes(graph: "GraphProto") -> dict[str, Shape]:
+def _shapes(graph: GraphProto) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
         tensor = value.type.tensor_type
@@ -275,9 +273,7 @@ def _shapes(graph: "GraphProto") -> dict[str, Shape]:
     return shapes
 
 
-def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
-    from onnx import TensorProto  # noqa: PLC0415
-
+def _scene(path: str, model: ModelProto, weights: set[str]) -> Scene:
     graph = model.graph
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     described = (*graph.input, *graph.value_info, *graph.output)
@@ -290,10 +286,8 @@ def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
                  handed=frozenset(value.name for value in graph.output))
 
 
-def _numbers(graph: "GraphProto") -> dict[str, list[int]]:
+def _numbers(graph: GraphProto) -> dict[str, list[int]]:
     """Return the whole numbers of small constants, by name."""
-    from onnx import TensorProto, numpy_helper  # noqa: PLC0415
-
     found, given = dict[str, list[int]](), [(tensor.name, tensor) for tensor in graph.initializer]
     given += [(node.output[0], attribute.t) for node in graph.node if node.op_type == "Constant" and node.output
               for attribute in node.attribute if attribute.name == "value"]
@@ -304,7 +298,7 @@ def _numbers(graph: "GraphProto") -> dict[str, list[int]]:
     return found
 
 
-def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> int:
+def _translate(scene: Scene, graph: GraphProto, times: Mapping[str, int]) -> int:
     """Translate every node in order, each as often as it runs; return how many were folded as constants."""
     constants = 0
     for index, proto in enumerate(graph.node):
@@ -336,12 +330,10 @@ def _times(node: Node, often: int) -> Node:
 class _Attributes(Mapping[str, Any]):
     """Attributes of a node, each read when it is asked for."""
 
-    def __init__(self, proto: "NodeProto") -> None:
+    def __init__(self, proto: NodeProto) -> None:
         self._protos = {attribute.name: attribute for attribute in proto.attribute}
 
     def __getitem__(self, name: str) -> Any:
-        from onnx import helper  # noqa: PLC0415
-
         return helper.get_attribute_value(self._protos[name])
 
     def __contains__(self, name: object) -> bool:
@@ -354,19 +346,19 @@ class _Attributes(Mapping[str, Any]):
         return len(self._protos)
 
 
-def _within(proto: "NodeProto") -> "list[NodeProto]":
+def _within(proto: NodeProto) -> list[NodeProto]:
     """Nodes in the bodies of a control-flow node, and in bodies within those."""
     bodies = [a.g for a in proto.attribute if a.HasField("g")] + [g for a in proto.attribute for g in a.graphs]
     return [inner for body in bodies for node in body.node for inner in (node, *_within(node))]
 
 
-def _lost_within(proto: "NodeProto") -> str:
+def _lost_within(proto: NodeProto) -> str:
     """Say what multiply-accumulates are lost with a control-flow node."""
     kinds = Counter(node.op_type for node in _within(proto) if node.op_type in MAC_TRANSLATORS)
     return f"; within it {', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}" if kinds else ""
 
 
-def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
+def _is_constant(scene: Scene, proto: NodeProto) -> bool:
     """Whether the node computes from constants alone (or from a shape, which is constant once all are bound)."""
     if proto.op_type in RANDOM or proto.op_type in _CONTROL:
         return False
@@ -375,7 +367,7 @@ def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
     return all(name in scene.constants for name in proto.input if name)
 
 
-def _nodes(view: NodeView, proto: "NodeProto") -> Sequence[Node]:
+def _nodes(view: NodeView, proto: NodeProto) -> Sequence[Node]:
     if proto.op_type in _CONTROL:
         return [view.unmodelled(f"control flow, {_CONTROL[proto.op_type]}{_lost_within(proto)}")]
     if proto.domain not in _DOMAINS:

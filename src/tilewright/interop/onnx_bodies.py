@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
-
-Infer = Callable[["ModelProto"], "ModelProto | None"]
+Infer = Callable[[ModelProto], ModelProto | None]
 Shapes = dict[str, tuple[int, ...]]
 SMALL = 256
 """Constants of up to so many elements keep their values: shapes are computed from them."""
@@ -35,17 +33,17 @@ class Bodies:
     by their first output, how often they run; ``notes`` what was chosen.
     """
 
-    model: "ModelProto"
+    model: ModelProto
     weights: set[str]
     infer: Infer
-    shapes_of: Callable[["GraphProto"], Shapes]
+    shapes_of: Callable[[GraphProto], Shapes]
     times: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     values: dict[str, NDArray[Any]] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     _number: int = 0
 
-    def settled(self) -> "ModelProto":
+    def settled(self) -> ModelProto:
         """Return the model with its shapes, as far as they can be worked out."""
         best = self.infer(self.model) or self.model
         for _ in range(_MOST_PASSES):
@@ -57,8 +55,6 @@ class Bodies:
 
     def _declare(self, shapes: Shapes) -> bool:
         """State the shapes of what operators of Microsoft's domain make, of which ONNX knows nothing; whether any."""
-        from onnx import TensorProto, helper  # noqa: PLC0415
-
         found: Shapes = {}
         for node in self.model.graph.node:
             if node.domain == "com.microsoft" and node.output and node.output[0] not in shapes:
@@ -74,8 +70,6 @@ class Bodies:
 
     def _work_out(self, shapes: Shapes) -> bool:
         """Put constants in place of nodes whose small values follow from shapes and constants; whether there were."""
-        from onnx import helper, numpy_helper  # noqa: PLC0415
-
         graph = self.model.graph
         for tensor in graph.initializer:
             if tensor.name not in self.values and prod(tensor.dims) <= SMALL:
@@ -99,7 +93,7 @@ class Bodies:
             _put(graph, made)
         return found
 
-    def _values_of(self, node: "NodeProto", shapes: Shapes) -> dict[str, NDArray[Any]] | None:
+    def _values_of(self, node: NodeProto, shapes: Shapes) -> dict[str, NDArray[Any]] | None:
         """Return the small values of a node's results; None where they do not follow."""
         names = [name for name in node.output if name]
         if not names or node.op_type in (*CONTROL, *RANDOM) or node.domain not in ("", "ai.onnx"):
@@ -111,8 +105,7 @@ class Bodies:
             return None
         return self._evaluated(node, names)
 
-    def _evaluated(self, node: "NodeProto", names: list[str]) -> dict[str, NDArray[Any]] | None:
-        from onnx import TensorProto, helper  # noqa: PLC0415
+    def _evaluated(self, node: NodeProto, names: list[str]) -> dict[str, NDArray[Any]] | None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415
 
         given = {name: self.values[name] for name in node.input if name}
@@ -139,12 +132,12 @@ class Bodies:
                     return True
         return False
 
-    def _body(self, node: "NodeProto", shapes: Shapes, settled: bool) -> "list[NodeProto] | None":
+    def _body(self, node: NodeProto, shapes: Shapes, settled: bool) -> list[NodeProto] | None:
         if node.op_type == "If":
             return self._branch(node, settled)
         return self._loop(node) if node.op_type == "Loop" else self._scan(node, shapes)
 
-    def _branch(self, node: "NodeProto", settled: bool) -> "list[NodeProto] | None":
+    def _branch(self, node: NodeProto, settled: bool) -> list[NodeProto] | None:
         branches = {attribute.name: attribute.g for attribute in node.attribute}
         condition = self.values.get(node.input[0])
         if condition is None and settled:
@@ -157,9 +150,7 @@ class Bodies:
                               f"({len(chosen.node)} nodes) is counted")
         return list(self._inlined(node, chosen, {}, 1, [output.name for output in chosen.output]))
 
-    def _loop(self, node: "NodeProto") -> "list[NodeProto] | None":
-        from onnx import helper, numpy_helper  # noqa: PLC0415
-
+    def _loop(self, node: NodeProto) -> list[NodeProto] | None:
         body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
         trips = self.values.get(node.input[0]) if node.input[0] else None
         if trips is None or not 0 < int(trips.reshape(-1)[0]) <= _MOST_TRIPS:
@@ -175,9 +166,7 @@ class Bodies:
         plain = [output.name for output in body.output[1:1 + len(carried)]]
         return [*start, *self._inlined(node, body, given, count, plain, stacked)]
 
-    def _scan(self, node: "NodeProto", shapes: Shapes) -> "list[NodeProto] | None":
-        from onnx import helper, numpy_helper  # noqa: PLC0415
-
+    def _scan(self, node: NodeProto, shapes: Shapes) -> list[NodeProto] | None:
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
         body, scanned = attributes["body"], int(attributes["num_scan_inputs"])
         states = len(node.input) - scanned
@@ -199,11 +188,9 @@ class Bodies:
         return [*start, *self._inlined(node, body, given, count, ends[:states],
                                        list(zip(ends[states:], out_axes, strict=True)))]
 
-    def _inlined(self, node: "NodeProto", body: "GraphProto", given: dict[str, str], count: int,  # noqa: PLR0913, PLR0917
-                 plain: list[str], stacked: "list[tuple[str, int]] | tuple[()]" = ()) -> "Iterator[NodeProto]":
+    def _inlined(self, node: NodeProto, body: GraphProto, given: dict[str, str], count: int,  # noqa: PLR0913, PLR0917
+                 plain: list[str], stacked: "list[tuple[str, int]] | tuple[()]" = ()) -> Iterator[NodeProto]:
         """Yield the nodes of a body, with names of its own, and what hands its results to those of ``node``."""
-        from onnx import helper  # noqa: PLC0415
-
         self._number += 1
         names = dict(given)
         own = [tensor.name for tensor in body.initializer]
@@ -227,9 +214,7 @@ class Bodies:
                 yield self._unsqueezed(names.get(name, name), single, axis)
                 yield helper.make_node("Concat", [single] * count, [target], axis=axis)
 
-    def _unsqueezed(self, name: str, made: str, axis: int) -> "NodeProto":
-        from onnx import helper, numpy_helper  # noqa: PLC0415
-
+    def _unsqueezed(self, name: str, made: str, axis: int) -> NodeProto:
         version = next((opset.version for opset in self.model.opset_import if opset.domain in ("", "ai.onnx")), 13)
         if version < 13:
             return helper.make_node("Unsqueeze", [name], [made], axes=[axis])
@@ -238,8 +223,6 @@ class Bodies:
 
     def _constant(self, tensor: Any, name: str) -> None:
         """Keep a constant of a body among those of the graph: a large one by its shape alone."""
-        from onnx import helper  # noqa: PLC0415
-
         self.weights.add(name)
         if prod(tensor.dims) > SMALL or tensor.data_location == tensor.EXTERNAL:
             self.model.graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
@@ -254,10 +237,8 @@ _SAME = ("QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLin
 _PRODUCTS = ("FusedMatMul", "MatMulIntegerToFloat", "DynamicQuantizeMatMul")
 
 
-def _made(node: "NodeProto", shapes: Shapes) -> list[tuple[int, ...]]:
+def _made(node: NodeProto, shapes: Shapes) -> list[tuple[int, ...]]:
     """Return the shapes of a node's results, as far as they are known: of its kind and the shapes of its inputs."""
-    from onnx import helper  # noqa: PLC0415
-
     first = shapes.get(node.input[0]) if node.input else None
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     if first is None:
@@ -277,13 +258,13 @@ def _made(node: "NodeProto", shapes: Shapes) -> list[tuple[int, ...]]:
     return [(*first[:-1], other[1])]
 
 
-def _put(graph: "GraphProto", nodes: "list[NodeProto]") -> None:
+def _put(graph: GraphProto, nodes: list[NodeProto]) -> None:
     kept = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(kept)
 
 
-def _measured(node: "NodeProto", shape: tuple[int, ...]) -> NDArray[Any]:
+def _measured(node: NodeProto, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return what ``Shape`` or ``Size`` tells of a shape."""
     if node.op_type == "Size":
         return np.array(prod(shape), np.int64)
@@ -291,7 +272,7 @@ def _measured(node: "NodeProto", shape: tuple[int, ...]) -> NDArray[Any]:
     return np.array(shape[ends.get("start", 0):ends.get("end", len(shape))], np.int64)
 
 
-def _weight(body: "GraphProto") -> tuple[int, int]:
+def _weight(body: GraphProto) -> tuple[int, int]:
     """Return how large a branch is: words of its constants, then nodes, those of bodies within it too."""
     words = sum(prod(tensor.dims) for tensor in body.initializer)
     nodes = len(body.node)
@@ -302,7 +283,7 @@ def _weight(body: "GraphProto") -> tuple[int, int]:
     return words, nodes
 
 
-def _renamed(node: "NodeProto", names: dict[str, str]) -> "NodeProto":
+def _renamed(node: NodeProto, names: dict[str, str]) -> NodeProto:
     """Return a node that reads and makes tensors of other names, in its own bodies too."""
     made: NodeProto = type(node).FromString(node.SerializeToString())
     made.input[:] = [names.get(name, name) for name in node.input]
