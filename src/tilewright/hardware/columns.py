@@ -1,4 +1,4 @@
-"""What needs NumPy and Numba of the numbers of many candidates: loaded where there are many."""
+"""Curves read at many places at a time: loaded where there are many, as it needs NumPy and Numba."""
 
 from typing import Any
 
@@ -38,40 +38,3 @@ def _read(xs: Any, rows: Any, figures: Any, exponents: Any, found: Any) -> None:
             at += 1
         last = len(rows) - 1
         found[i] = figures[last] if xs[i] == rows[last] else figures[at] * (xs[i] / rows[at]) ** exponents[at]
-
-
-def roots(values: Floats) -> Floats:
-    """Return square roots."""
-    return np.sqrt(values)
-
-
-def largest(columns: list[Floats | float]) -> Floats:
-    """Return the largest of some figures of each candidate."""
-    found = np.asarray(columns[0], dtype=np.float64)
-    for column in columns[1:]:
-        found = np.maximum(found, column)
-    return found
-
-
-def listed(values: tuple[float, ...], places: Any) -> Any:
-    """Return the values at these places."""
-    return np.array(values)[places]
-
-
-def first_places(among: Any, values: Any) -> Any:
-    """Return the place in a `NumberRange` of the first value no less than each of ``values``, or of the highest."""
-    last = len(among) - 1
-    if among.values:
-        return np.minimum(np.searchsorted(np.array(among.values), values), last)
-    found = np.clip(np.ceil((values - among.low) / among.step), 0, last).astype(np.int64)
-    # By rounding it is one off, at most.
-    found -= (found > 0) & (among.value(found - 1) >= values)
-    found += (found < last) & (among.value(found) < values)
-    return found
-
-
-def last_places(among: Any, values: Any) -> Any:
-    """Return the place in a `NumberRange` of the largest value up to each of ``values``, or of the lowest of all."""
-    if among.values:
-        return np.maximum(np.searchsorted(np.array(among.values), values, side="right") - 1, 0)
-    return np.clip(((values - among.low) / among.step + 1e-9).astype(np.int64), 0, len(among) - 1)

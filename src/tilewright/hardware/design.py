@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, late_module
 from tilewright.hardware.accelerator import Accelerator, refuse_shared
 from tilewright.hardware.levels import MOST_INSTANCES, RATE, Fanout, Memory, Number
 from tilewright.hardware.numbers import changed, read_changes
 
+np = late_module("numpy")
 MOST_BYTES = float(1 << 30)
 """Largest capacity of a memory that no range is given for."""
 
@@ -39,9 +40,7 @@ class NumberRange:
             return self.low + self.step * place
         if isinstance(place, int):
             return self.values[place]
-        from tilewright.hardware.columns import listed  # noqa: PLC0415  (NumPy loads late)
-
-        return listed(self.values, place)
+        return np.array(self.values)[place]
 
     def place(self, value: float) -> int:
         """Return the place of the largest value up to ``value``, or of the lowest of all."""
@@ -51,15 +50,20 @@ class NumberRange:
 
     def places(self, values: Any) -> Any:
         """Return `place` of each of an array of values."""
-        from tilewright.hardware.columns import last_places  # noqa: PLC0415  (NumPy loads late)
-
-        return last_places(self, values)
+        if self.values:
+            return np.maximum(np.searchsorted(np.array(self.values), values, side="right") - 1, 0)
+        return np.clip(((values - self.low) / self.step + 1e-9).astype(np.int64), 0, len(self) - 1)
 
     def first_places(self, values: Any) -> Any:
         """Return ``(b)``: the place of the smallest value from each of ``values`` on, or of the highest of all."""
-        from tilewright.hardware.columns import first_places  # noqa: PLC0415  (NumPy loads late)
-
-        return first_places(self, values)
+        last = len(self) - 1
+        if self.values:
+            return np.minimum(np.searchsorted(np.array(self.values), values), last)
+        found = np.clip(np.ceil((values - self.low) / self.step), 0, last).astype(np.int64)
+        # By rounding it is one off, at most.
+        found -= (found > 0) & (self.value(found - 1) >= values)
+        found += (found < last) & (self.value(found) < values)
+        return found
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import takewhile
 from math import sqrt
 from typing import Any, TypeAlias
 
 from pydantic_core import PydanticCustomError
 
-from tilewright.base import InputError, whole_of
+from tilewright.base import InputError, late_module, whole_of
 from tilewright.hardware.accelerator import Accelerator, flexibility_overhead
 from tilewright.hardware.levels import (
     LEAST_RATE,
@@ -33,6 +33,7 @@ from tilewright.hardware.levels import (
 )
 from tilewright.hardware.schema import parse_bytes
 
+np = late_module("numpy")
 Following: TypeAlias = tuple[tuple[Number, ...], Callable[[], Any]]
 """Numbers that are all one figure, and how that is worked out."""
 AREA, LEAKAGE = ("area", "um2"), ("leakage", "pj_per_cycle")
@@ -148,20 +149,15 @@ def _of_capacity(memory: Memory, numbers: Mapping[Number, Any]) -> Iterator[Foll
 
 def _pitch_energy(wire_pj_per_mm: float, area_um2: Any) -> Any:
     """Return picojoules to cross the pitch of an array with so much area in each instance."""
-    if isinstance(area_um2, float | int):
-        return wire_pj_per_mm * (sqrt(area_um2) / 1000)
-    from tilewright.hardware.columns import roots  # noqa: PLC0415  (NumPy loads late)
-
-    return wire_pj_per_mm * (roots(area_um2) / 1000)
+    root = sqrt(area_um2) if isinstance(area_um2, float | int) else np.sqrt(area_um2)
+    return wire_pj_per_mm * (root / 1000)
 
 
 def _of_largest(energy: Callable[[Any, int], Any], capacities: list[Any], bits: int) -> Any:
     """Return picojoules to read or write so many bits of the largest part of a memory."""
     if all(isinstance(each, float | int) for each in capacities):
         return energy(max([0.0, *capacities]), bits)
-    from tilewright.hardware.columns import largest  # noqa: PLC0415  (NumPy loads late)
-
-    return energy(largest(capacities), bits)
+    return energy(reduce(np.maximum, capacities, 0.0), bits)
 
 
 def read_bandwidth(text: str | float, clock_mhz: float, where: str = "bandwidth") -> float:

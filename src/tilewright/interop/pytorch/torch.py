@@ -1,9 +1,11 @@
 """PyTorch's exported programs, as our nouns. PyTorch loads only inside these functions."""
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
 from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -81,9 +83,6 @@ def _inference(module: "Module") -> Iterator[None]:
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep what PyTorch says on the way to itself: the error tells what matters."""
-    import logging  # noqa: PLC0415
-    from io import StringIO  # noqa: PLC0415
-
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.tag import Tag
 
 from tilewright.base import InputError, yaml_flow, yaml_text
 from tilewright.hardware import Accelerator, Fanout, Memory
@@ -446,8 +447,6 @@ def memory_class(room: float | None) -> str:
 
 
 def _tagged(name: str, fields: Mapping[str, Any]) -> CommentedMap:
-    from ruamel.yaml.tag import Tag  # noqa: PLC0415
-
     node = CommentedMap(fields)
     node.yaml_set_ctag(Tag(suffix=name))
     return node
