@@ -1,13 +1,16 @@
 """The zoo: accelerators that ship with Tilewright, one cited YAML file each."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from tilewright.base import unknown_name
+from tilewright.base import late_module, unknown_name
 from tilewright.hardware.accelerator import Accelerator
 from tilewright.hardware.design import DesignSpace
 
+files = late_module("tilewright.hardware.files")  # YAML and pydantic load only when a file is read
 ZOO = Path(__file__).parent / "zoo"
 
 
@@ -22,43 +25,28 @@ def preset(name: str) -> Accelerator:
     >>> preset("eyeriss").compute_instances
     168
     """
-    if name not in preset_names():
-        raise unknown_name("accelerator", name, list(preset_names()))
-    return _shipped(name)
-
-
-@cache
-def _shipped(name: str) -> Accelerator:
-    from tilewright.hardware.files import load_accelerator  # noqa: PLC0415 - YAML and pydantic only when a file is read
-
-    return load_accelerator(ZOO / f"{name}.yaml")
+    found: Accelerator = _shipped(name, files.load_accelerator)
+    return found
 
 
 def find_accelerator(name_or_path: str) -> Accelerator:
     """Return the preset of this name, or the accelerator in this file or YAML text; else an `InputError`."""
-    if _is_file(name_or_path):
-        from tilewright.hardware.files import load_accelerator  # noqa: PLC0415
-
-        return load_accelerator(name_or_path)
-    return preset(name_or_path)
+    found: Accelerator = files.load_accelerator(name_or_path) if _is_file(name_or_path) else preset(name_or_path)
+    return found
 
 
 def find_design_space(name_or_path: str) -> DesignSpace:
     """Return what may vary of the preset of this name, or of the accelerator in this file or YAML text."""
-    if _is_file(name_or_path):
-        from tilewright.hardware.files import load_design_space  # noqa: PLC0415
-
-        return load_design_space(name_or_path)
-    if name_or_path not in preset_names():
-        raise unknown_name("accelerator", name_or_path, list(preset_names()))
-    return _shipped_space(name_or_path)
+    load = files.load_design_space
+    found: DesignSpace = load(name_or_path) if _is_file(name_or_path) else _shipped(name_or_path, load)
+    return found
 
 
 @cache
-def _shipped_space(name: str) -> DesignSpace:
-    from tilewright.hardware.files import load_design_space  # noqa: PLC0415
-
-    return load_design_space(ZOO / f"{name}.yaml")
+def _shipped(name: str, load: Callable[[Path], Any]) -> Any:
+    if name not in preset_names():
+        raise unknown_name("accelerator", name, list(preset_names()))
+    return load(ZOO / f"{name}.yaml")
 
 
 def _is_file(name_or_path: str) -> bool:

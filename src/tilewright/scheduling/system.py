@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import unknown_name
+from tilewright.base import late_module, unknown_name
 from tilewright.hardware import Accelerator, read_bandwidth
 from tilewright.mapping import MapSpace, dataflow_constraints
 from tilewright.workload import Operator
 
+system_files = late_module("tilewright.scheduling.system_files")  # pydantic loads only when a file is read
 FOLDER = Path(__file__).parent / "systems"
 
 
@@ -97,7 +98,8 @@ def load_system(source: str | Path | System) -> System:
         return _known(text)
     if "\n" not in text and not Path(text).is_file() and not text.endswith((".yaml", ".yml")) and "/" not in text:
         raise unknown_name("system", text, list(system_names()))
-    return _read(text if "\n" in text else Path(text))
+    found: System = system_files.read_system(text if "\n" in text else Path(text))
+    return found
 
 
 def system_text(name: str) -> str:
@@ -112,10 +114,5 @@ def system_text(name: str) -> str:
 
 @cache
 def _known(name: str) -> System:
-    return _read(FOLDER / f"{name}.yaml")
-
-
-def _read(source: str | Path) -> System:
-    from tilewright.scheduling.system_files import read_system  # noqa: PLC0415 - pydantic only when a file is read
-
-    return read_system(source)
+    found: System = system_files.read_system(FOLDER / f"{name}.yaml")
+    return found
