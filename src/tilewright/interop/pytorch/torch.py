@@ -1,4 +1,4 @@
-"""PyTorch's exported programs, as our nouns. PyTorch loads only inside these functions."""
+"""PyTorch's exported programs, as our nouns. PyTorch loads when one of these functions needs it."""
 
 import logging
 import warnings
@@ -10,7 +10,7 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tilewright.base import InputError
+from tilewright.base import InputError, late_module
 from tilewright.interop.pytorch.program import (
     Body,
     Call,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
     from torch.nn import Module
 
+torch = late_module("torch")
 TorchNetwork: TypeAlias = "Module | ExportedProgram | tuple[Module, Sequence[object] | Mapping[str, object]]"
 
 _LAST_LINES = 3
@@ -58,14 +59,13 @@ def export_module(module: "Module", args: Sequence[Any], kwargs: Mapping[str, An
 
     Raises an `InputError` if ``torch.export`` cannot: the reason is told in its own words.
     """
-    import torch  # noqa: PLC0415
-
     with quietly(), _inference(module), torch.device(_device(module) or "cpu"):
         try:
-            return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
+            found: ExportedProgram = torch.export.export(module, tuple(args), dict(kwargs), strict=False)
         except Exception as error:  # whatever the module's own code raises for these inputs
             raise InputError(where, "must be traceable by torch.export", _reason(error),
                              _on_data(error) or mend) from None
+    return found
 
 
 @contextmanager
@@ -101,15 +101,11 @@ def _device(module: "Module") -> str | None:
 
 def on_meta() -> Any:
     """Return a context in which tensors have shapes, but no values."""
-    import torch  # noqa: PLC0415
-
     return torch.device("meta")
 
 
 def zeros_for(module: "Module", shape: Sequence[int], *, numbers: bool) -> Any:
     """Return an input of zeros where a module is: indices, or ``numbers`` of the type of its weights."""
-    import torch  # noqa: PLC0415
-
     weights = next((one.dtype for one in module.parameters() if one.is_floating_point()), torch.float32)
     return torch.zeros(tuple(shape), dtype=weights if numbers else torch.long, device=_device(module))
 
@@ -117,8 +113,6 @@ def zeros_for(module: "Module", shape: Sequence[int], *, numbers: bool) -> Any:
 @cache
 def stand_in(name: str, schema: str, made: Callable[..., Any]) -> Any:
     """Return an operator that is one call in an exported program; ``made`` makes a tensor of its result's shape."""
-    import torch  # noqa: PLC0415
-
     found = torch.library.custom_op(name.replace(".", "::"), made, mutates_args=(), schema=schema)
     found.register_fake(made)
     return found
@@ -126,8 +120,6 @@ def stand_in(name: str, schema: str, made: Callable[..., Any]) -> Any:
 
 def selective_scan(x: Any, dt: Any, a: Any, b: Any, c: Any, *rest: Any, **how: Any) -> Any:
     """Scan ``x`` (batch, features, positions) as transformers does, which passes the rest by name."""
-    import torch  # noqa: PLC0415
-
     if how.get("delta_bias") is not None:
         dt = dt + how["delta_bias"][..., None]
     if how.get("delta_softplus"):
