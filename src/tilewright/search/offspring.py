@@ -16,7 +16,6 @@ from tilewright.mapping import MappingBatch, MapSpace, random_state
 from tilewright.search.mappers.auto import AutoOptions
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.gamma import LINE_WORDS, GammaOptions
-from tilewright.search.objective import Objective
 
 CLIMB, CANDIDATES = 60, AutoOptions.candidates
 """Mappings looked at for each that is drawn, and children bred, at most, for each that is told."""
@@ -43,7 +42,7 @@ class Offspring:
         if id(near) not in self._bounds:
             if len(self._bounds) >= KNOWN:
                 self._bounds.pop(next(iter(self._bounds)))
-            self._bounds[id(near)] = near, *bound_arrays(self.space.on(near), Objective.parse("latency"))
+            self._bounds[id(near)] = near, *bound_arrays(self.space.on(near), None)
         _, tables, shape = self._bounds[id(near)]
         terms = [[weight, *which] for weight, which in zip(worth, ((1.0, 0.0), (0.0, 1.0)), strict=True) if weight > 0]
         return tables._replace(rules=tables.rules._replace(terms=np.array(terms))), np.zeros(shape)

@@ -257,9 +257,12 @@ class Tables:
                 rows.append((s, partner, *(block if mode == rules.BLOCKS else (0, 0)), limit))
         return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
-    def _kept(self, memory: Memory) -> list[tuple[int, Tensor]]:
-        keeps = self.space.layout.keeps[self.space.layout.levels.index(memory.name)]
-        return [(t, tensor) for t, tensor in enumerate(self.space.operator.tensors) if tensor.name in keeps]
+    @cached_property
+    def _kept(self) -> dict[str, list[tuple[int, Tensor]]]:
+        """Places and tensors that each memory keeps."""
+        tensors = [*enumerate(self.space.operator.tensors)]
+        return {level: [(t, tensor) for t, tensor in tensors if tensor.name in names]
+                for level, names in zip(self.space.layout.levels, self.space.layout.keeps, strict=True)}
 
     @cached_property
     def _groups(self) -> tuple[Floats, Floats]:
@@ -271,7 +274,7 @@ class Tables:
     @cached_property
     def _traffic(self) -> Traffic:
         chains = {tensor.name: tuple(memory.name for memory in self.memories
-                                     if any(tensor is kept for _, kept in self._kept(memory)))
+                                     if any(tensor is kept for _, kept in self._kept[memory.name]))
                   for tensor in self.space.operator.tensors}
         return Traffic.of(self.space.operator, self.accelerator, chains, self.space.tiling == "perfect")
 
@@ -349,7 +352,7 @@ class Tables:
                 if which == 0 and memory.forwards == "words":
                     continue
                 # At its home a tensor neither comes nor goes.
-                kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)
+                kept = [(t, tensor) for t, tensor in self._kept[memory.name] if tensor.is_output == (which == 1)
                         and self._traffic.stages.chains[tensor.name][0] != memory.name]
                 first = self.space.layout.slots[slot_around(self.space, memory)].level
                 parents: dict[str, list[tuple[int, Tensor]]] = {}
