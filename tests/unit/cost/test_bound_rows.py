@@ -142,6 +142,19 @@ def test_rows_of_presets_are_bounded_as_each_machine_by_itself(name):
             [getattr(own, figure) for figure in FIGURES], rel=1e-12)
 
 
+def test_layers_of_other_words_have_no_bounds_in_common():
+    """Layers of equal tensors have chains and rooms of memories in common, those of wider words or other names not."""
+    machine, first = preset("edge-s2"), matmul("first", m=64, n=96, k=128)
+    given = {("SG", "capacity_bytes"): np.array([600.0, 2_000.0, 8_000.0])}
+    wide = replace(first, tensors=tuple(replace(each, word_bits=24) for each in first.tensors))
+    layers = first, wide, matmul("sized", m=32, n=200, k=64), einsum("ab,bc->ac", {"a": 64, "b": 128, "c": 96})
+    together = HardwareBatch(given)
+    found = [[getattr(hardware_bounds(layer, batch, machine, bypass=True), name).tolist() for name in FIGURES]
+             for layer in layers for batch in (together, HardwareBatch(given))]
+    assert found[::2] == found[1::2]
+    assert found[0] != found[2] != found[4]
+
+
 def test_arrays_of_a_fixed_shape_are_bounded_by_their_sides():
     """Legality knows nothing else of them; a number of instances that contradicts the sides says nothing."""
     machine, operator = preset("eyeriss"), OPERATORS[1]
