@@ -214,10 +214,11 @@ def test_a_false_optimum_is_beaten_by_a_mapping_that_is_named(certificate, tmp_p
     assert best * (1 - 1e-9) <= cost.edp < found.bound
 
 
-@pytest.mark.parametrize(("content", "code"), [("whole", 0), ("bound", 1), ("truncated", 2)])
+@pytest.mark.parametrize(("content", "code"), [("whole", 0), ("bound", 1), ("truncated", 2), ("empty", 3)])
 def test_the_verb_tells_by_its_exit_code(certificate, content, code, tmp_path):
     record, place = deepcopy(certificate), tmp_path / "run.json"
     record["layers"][0]["bounds"]["score"] *= 1.001 if content == "bound" else 1
+    record["layers"] = [] if content == "empty" else record["layers"]
     text = json.dumps(record)
     place.write_text(text[:len(text) // 2] if content == "truncated" else text)
     if code == 2:
@@ -227,6 +228,7 @@ def test_the_verb_tells_by_its_exit_code(certificate, content, code, tmp_path):
     found = CliRunner().invoke(app, ["verify", str(place)])
     assert found.exit_code == code
     assert ("does not hold" in found.stdout) == (code == 1)
+    assert ("no layer to check" in found.stdout) == (code == 3)
 
 
 def test_claims_are_told_as_they_are_checked(certificate, tmp_path, monkeypatch):

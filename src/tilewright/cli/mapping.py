@@ -59,9 +59,11 @@ def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoin
     from tilewright.cli.compare import deliver
     from tilewright.report import LayersBar
 
-    if checkpoint is not None:
-        raise InputError("--checkpoint", "must be left out where several machines are mapped", str(checkpoint),
-                         "The store answers searches that were done before")
+    for option, given, mend in (
+            ("--checkpoint", checkpoint, "The store answers searches that were done before"),
+            ("--certificate", asked["certificate"], "Each machine has one of its own: map one at a time")):
+        if given is not None:
+            raise InputError(option, "must be left out where several machines are mapped", str(given), mend)
     with LayersBar() as shown:
         found = tilewright.api.side_by_side(asked.pop("arch"), **asked, progress=shown)
     deliver("machines", found.sheet, found.plain, (report, json, None))

@@ -66,4 +66,6 @@ def _verify_run(place: Path, optimum: bool, seconds: float | None) -> NoReturn:
     if stop.is_set():
         typer.echo("Stopped before the end.", err=True)
         raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(1 if False in holds else UNTOLD if None in holds else 0)
+    if not holds:
+        typer.echo("There is no layer to check.")
+    raise typer.Exit(1 if False in holds else UNTOLD if None in holds or not holds else 0)

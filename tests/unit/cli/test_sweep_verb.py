@@ -52,6 +52,7 @@ def test_machines_are_compared_by_the_objective_or_by_edp(tilewright, objective,
     (("bounds", LAYER, "-a", "edge-s2:SG.size=3"), "must be a number of the machine"),
     (("pipeline", LAYER, "-a", "edge-s2", "-a", "eyeriss"), "must be one machine here"),
     (("map", LAYER, "-a", "edge-s2", "-a", "eyeriss", "--checkpoint", "x"), "must be left out where several machines"),
+    (("map", LAYER, "-a", "edge-s2", "-a", "eyeriss", "--certificate", "x.json"), "must be left out where several"),
     (("map", LAYER, "-a", "edge-s2", "--set", "SG.capacity"), "must be LEVEL.NUMBER=VALUE"),
     (("sweep", LAYER, "-a", "edge-s2"), "--vary: must be given"),
     (("sweep", LAYER, "-a", "edge-s2", "-a", "eyeriss", "--vary", "PEs.x=3"), "must be one machine here")])
