@@ -135,9 +135,10 @@ def _far(place: int, made: Made, watch: Watch) -> Job[SearchResult]:
     def received(value: Any) -> SearchResult:
         result, state = value
         if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            for end, content in state.items():
-                replace_file(file.with_name(file.stem + end), content)
+            with watch.keeping(file.parent):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                for end, content in state.items():
+                    replace_file(file.with_name(file.stem + end), content)
         found: SearchResult = result
         if watch.recorder is not None:
             watch.recorder(found)

@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -61,6 +61,17 @@ class Watch:
     """Tells the time, in seconds."""
     told: set[Path] = field(default_factory=set)
     """Folders of which was told that they cannot be written."""
+
+    @contextmanager
+    def keeping(self, place: Path) -> Iterator[None]:
+        """Say once that a folder cannot be written, and go on."""
+        try:
+            yield
+        except OSError as error:
+            if place not in self.told:
+                self.told.add(place)
+                warnings.warn(f"The checkpoint in {place} cannot be written ({error.strerror or error}): the search "
+                              "goes on, and tries again", RuntimeWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -383,14 +394,8 @@ class SearchRun(Resumable):
             "plan": np.array([self.plan.samples or 0, self.plan.seconds or 0.0])}
         if self.best_machine is not None:
             state["machine"] = machine_rows(self.best_machine)
-        try:
+        with self.watch.keeping(self.watch.checkpoint.parent):
             save_checkpoint(self.watch.checkpoint, self.request.identity, state)
-        except OSError as error:
-            place = self.watch.checkpoint.parent
-            if place not in self.watch.told:
-                self.watch.told.add(place)
-                warnings.warn(f"The checkpoint in {place} cannot be written ({error.strerror or error}): the search "
-                              "goes on, and tries again", RuntimeWarning, stacklevel=2)
 
     def _take_up(self, state: State) -> None:
         """Go on where a search was kept."""

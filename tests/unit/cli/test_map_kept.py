@@ -56,16 +56,19 @@ def test_a_complete_run_has_no_headline(tilewright, words):
     assert open_run("last").record.headline == ""
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_and_the_search_goes_on(tilewright, words, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("on", "module"), [("threads", "checkpoint"), ("processes", "layers")])
+def test_a_checkpoint_that_cannot_be_written_is_told_and_the_search_goes_on(
+        tilewright, words, tmp_path, monkeypatch, on, module):
     assert tilewright(*words, "--no-store", "--json", "fine.json").code == 0
 
     def full(*_):
         raise NO_SPACE
 
-    monkeypatch.setattr("tilewright.search.checkpoint.replace_file", full)
+    monkeypatch.setattr(f"tilewright.search.{module}.replace_file", full)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        told = tilewright(*words, "--workers", 1, "--no-store", "--checkpoint", "kept", "--json", "full.json")
+        told = tilewright(*words, "--workers", 1, "--no-store", "--checkpoint", "kept", "--json", "full.json",
+                          "--on", on)
     line = "Warning: The checkpoint in kept cannot be written (No space left on device): the search goes on"
     assert told.code == 0 and told.err.count(line) == 1
     fine, full_disk = (open_run(tmp_path / name).record for name in ("fine.json", "full.json"))
