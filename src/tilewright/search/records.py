@@ -49,6 +49,9 @@ class Budget:
             found = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE]\+?\d+)?)\s*(ms|s|min|m|h)?\s*", part, re.ASCII)
             if not found:
                 raise InputError("budget", "must be a number of samples or a time", text, "For example 10000 or 10s")
+            if (seconds if found.group(2) else samples) is not None:
+                raise InputError("budget", "must give samples once, and a time once", text,
+                                 "Write thousands without a comma: 10000, or 10k")
             if found.group(2):
                 seconds = float(found.group(1)) * _SECONDS[found.group(2)]
             else:
