@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import isgenerator
-from multiprocessing import resource_tracker
+from multiprocessing import current_process, resource_tracker
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -230,6 +230,8 @@ def executor(on: str, workers: int | None, jobs: int) -> Executor:
     if on in ("threads", "auto"):
         return Threads(width)
     if on == "processes":
+        if current_process().daemon:
+            raise InputError("--on", "must be threads in a worker of multiprocessing, which may start no processes", on)
         return Processes(max(1, min(width, jobs)))
     if on == "ray" or on.startswith("ray://"):
         return Ray(workers, None if on == "ray" else on)

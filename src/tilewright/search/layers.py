@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, field, replace
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,16 @@ takes turns, as Python runs on one core at a time."""
 class Abreast:
     """How many searches there are side by side, where, and how many threads each has.
 
-    ``auto`` is on threads, unless there are `MANY` layers, a budget of mappings (seconds are shared on threads alone)
-    and several cores.
+    ``auto`` is on threads, unless there are `MANY` layers, a budget of mappings (seconds are shared on threads alone),
+    several cores, and leave to start processes, which workers of multiprocessing lack.
     """
 
     def __init__(self, workers: int | None, layers: int, on: str, budget: Budget) -> None:
         cores = len(os.sched_getaffinity(0))
         self.searches = max(1, min(workers or cores, layers))
         if on == "auto":
-            on = "processes" if layers >= MANY and self.searches > 1 and budget.seconds is None else "threads"
+            far = layers >= MANY and self.searches > 1 and budget.seconds is None and not current_process().daemon
+            on = "processes" if far else "threads"
         self.workers, self.on, self.near = workers, on, on == "threads"
         self.threads = max(1, cores // self.searches) if on in ("threads", "processes") else 1
 

@@ -1,5 +1,6 @@
 """The one runner: order, turns, what is kept, what is lost, and the same values wherever jobs are done."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -190,6 +191,12 @@ def test_the_second_ctrl_c_raises():
 def test_elsewhere_must_be_known():
     with pytest.raises(InputError, match=r"--on: must be auto, threads, .*ray, or ray://HOST:PORT; Got 'slurm'"):
         Runner(on="slurm").run(squares(1))
+
+
+def test_a_worker_of_multiprocessing_starts_no_processes(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with pytest.raises(InputError, match="--on: must be threads in a worker of multiprocessing"):
+        Runner(on="processes").run(squares(1))
 
 
 def test_of_values_that_other_sources_computed_the_newest_is_kept(tmp_path, monkeypatch):

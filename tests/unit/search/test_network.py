@@ -1,6 +1,7 @@
 """Whole networks: seeds by layer, any number of workers, interruption and resumption."""
 
 import math
+import multiprocessing
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -36,6 +37,11 @@ def test_results_do_not_depend_on_workers_or_on_other_layers():
     (2, 400, "1s", "threads"), (2, 400, "300,1s", "threads")])
 def test_many_layers_with_few_mappings_each_are_searched_in_processes(workers, layers, budget, on):
     assert Abreast(workers, layers, "auto", Budget.parse(budget)).on == on
+
+
+def test_in_a_worker_of_multiprocessing_many_layers_stay_on_threads(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    assert Abreast(2, 400, "auto", Budget(300)).on == "threads"
 
 
 def test_layers_in_processes_are_found_alike_and_told_as_they_end(monkeypatch):
