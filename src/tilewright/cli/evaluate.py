@@ -12,7 +12,7 @@ import tilewright.mapping
 import tilewright.report
 import tilewright.store
 from tilewright.base import InputError
-from tilewright.cli.compare import deliver
+from tilewright.cli.conduct import deliver
 from tilewright.cli.options import (
     Bind,
     Density,

@@ -56,7 +56,7 @@ def map_network(
 def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoint: Path | None,
                   strict: bool) -> NoReturn:
     """Map the network on several machines, and show them side by side."""
-    from tilewright.cli.compare import deliver
+    from tilewright.cli.conduct import deliver
     from tilewright.report import LayersBar
 
     for option, given, mend in (

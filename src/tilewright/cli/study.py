@@ -1,4 +1,4 @@
-"""``tilewright study``: what matters on one layer (crossover, axes, loop orders), and its space in two dimensions."""
+"""``tilewright compare``, which mapper is better, and ``study``: what matters on one layer, and its map space."""
 
 from functools import partial
 from typing import Any
@@ -7,12 +7,27 @@ import typer
 
 import tilewright.api
 import tilewright.report
-from tilewright.api.options import AxesOptions, LandscapeOptions, OrdersOptions, StudyOptions
-from tilewright.cli.compare import Html, conduct, contest_tables, times
+from tilewright.api.options import AxesOptions, CompareOptions, LandscapeOptions, OrdersOptions, StudyOptions
+from tilewright.cli.conduct import Html, conduct, contest_tables, times
 from tilewright.cli.options import Asked, Json, Out, verb
 
 app = typer.Typer(no_args_is_help=True,
                   help="Study one layer: crossover, axes of mappings, loop orders, the map space.")
+
+
+@verb(CompareOptions)
+def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
+    """Compare mappers on one layer: convergence over samples and over time, and who is better, how surely.
+
+    Curves are medians over seeds with intervals of order statistics. Ctrl-C shows the seeds that are complete (exit
+    code 130).
+    """
+    def says(found: Any) -> str:
+        side_by_side = (f", {asked['workers']} searches side by side: their seconds are not to be compared with others"
+                        if asked["workers"] > 1 else "")
+        return f"{asked['budget']} a search, {times(found.seeds)}{side_by_side}" if found.seeds else ""
+
+    conduct("compare", tilewright.api.compare, asked, says, (html, json_file, asked["out"]), "contest", contest_tables)
 
 
 @app.command()

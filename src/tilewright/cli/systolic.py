@@ -1,4 +1,4 @@
-"""``tilewright systolic``: a network on a systolic array."""
+"""``tilewright systolic``, ``array`` and ``recommend``: products on systolic arrays, and what to set one to."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,8 +6,12 @@ import typer
 
 import tilewright.api
 import tilewright.interop
+from tilewright.api.array_options import ArrayOptions
 from tilewright.api.options import SystolicOptions
-from tilewright.cli.options import Asked, Json, console, say, verb, write_json
+from tilewright.api.recommend_options import RecommendOptions
+from tilewright.cli.conduct import deliver
+from tilewright.cli.mapping import deliver_run
+from tilewright.cli.options import Asked, Json, Page, console, ready, say, verb, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,3 +86,30 @@ def _cells(row: "tilewright.api.SystolicRow", others: list[str], ours: bool) -> 
                                                              counts.output_writes)),
             engineering(words.input_reads + words.weight_reads + words.output_reads), engineering(words.output_writes),
             *([layer.bound] if ours else [])]
+
+
+@verb(ArrayOptions)
+def array(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Rank the configurations of a reconfigurable systolic array for matrix products.
+
+    A configuration is a layout of sub-arrays, their sides and a dataflow. All are counted exactly, ragged edges
+    included; without switches nothing waits, as published for SAGAR.
+    """
+    ready(report, json)
+    run = tilewright.api.array(**asked)
+    deliver("array", run.sheet, run.plain, (report, json, None))
+
+
+@verb(RecommendOptions)
+def recommend(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Say which partitions, shape and dataflow of a reconfigurable array each layer of a network wants.
+
+    Exact, as every configuration is looked at; with --model a network answers instead, and its regret is told. For an
+    accelerator (--arch edge-s2): which mappings, from those of like layers that the library knows, without a search.
+    """
+    ready(report, json)
+    run = tilewright.api.recommend(**asked)
+    if isinstance(run, tilewright.api.Run):
+        deliver_run(run, report, json)
+    else:
+        deliver("recommend", run.sheet, run.plain, (report, json, None))

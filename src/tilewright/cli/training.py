@@ -7,7 +7,7 @@ import typer
 
 import tilewright.api
 from tilewright.api.training_options import FuserOptions, RecommenderOptions, SurrogateOptions, read_count
-from tilewright.cli.compare import deliver
+from tilewright.cli.conduct import deliver
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, say, verb, write_json
 
 if TYPE_CHECKING:

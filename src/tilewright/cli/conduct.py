@@ -1,4 +1,4 @@
-"""``tilewright compare``: which mapper is better, how surely, and how fast; and what all verbs of studies do."""
+"""What verbs do that make something which can be stopped, shown and written: studies, plans, machines."""
 
 import json
 import shlex
@@ -12,29 +12,13 @@ import typer
 
 import tilewright.api
 import tilewright.report
-from tilewright.api.options import CompareOptions
 from tilewright.base import Table, csv_text
-from tilewright.cli.options import INTERRUPTED, Asked, Json, console, ready, verb, write_text
+from tilewright.cli.options import INTERRUPTED, Asked, console, ready, write_text
 
 Html = Annotated[Path | None, typer.Option(
     "--html", metavar="FILE.html", show_default=False, help="Write a page with plots.")]
 
 NOTHING = "; nothing is complete"
-
-
-@verb(CompareOptions)
-def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
-    """Compare mappers on one layer: convergence over samples and over time, and who is better, how surely.
-
-    Curves are medians over seeds with intervals of order statistics. Ctrl-C shows the seeds that are complete (exit
-    code 130).
-    """
-    def says(found: Any) -> str:
-        side_by_side = (f", {asked['workers']} searches side by side: their seconds are not to be compared with others"
-                        if asked["workers"] > 1 else "")
-        return f"{asked['budget']} a search, {times(found.seeds)}{side_by_side}" if found.seeds else ""
-
-    conduct("compare", tilewright.api.compare, asked, says, (html, json_file, asked["out"]), "contest", contest_tables)
 
 
 def contest_tables(found: Any) -> tuple[Table, ...]:

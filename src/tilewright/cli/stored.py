@@ -1,5 +1,6 @@
-"""``tilewright show``: a stored run once more."""
+"""``tilewright show``, ``export`` and ``prune``: what the store has, once more, in files, or no longer."""
 
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -65,3 +66,60 @@ def _mapping_text(layers: "tuple[tilewright.store.LayerRecord, ...]") -> str:
     if len(layers) != 1 or layers[0].mapping is None:
         raise InputError("--mapping", "must come with a --layer that names one mapped layer", f"{len(layers)} layers")
     return layers[0].mapping.yaml
+
+
+def export(
+    runs: Annotated[list[str] | None, typer.Argument(
+        metavar="[RUN]...", show_default=False, help="Which runs: identities, beginnings of them, last. Default: all.",
+    )] = None,
+    json: Annotated[Path | None, typer.Option(
+        "--json", metavar="FILE", show_default=False, help="Write whole runs as a JSON array.")] = None,
+    csv: Annotated[Path | None, typer.Option(
+        "--csv", metavar="FILE", show_default=False, help="Write one row for each layer of each run.")] = None,
+    library: Annotated[Path | None, typer.Option(
+        "--library", metavar="FILE", show_default=False, help="Write the library of best mappings as a JSON array.",
+    )] = None,
+    store: StorePlace = None,
+) -> None:
+    """Write stored runs as JSON (everything) or CSV (a row for each layer), or the library of best mappings."""
+    from tilewright.api import ready_place
+    from tilewright.store import Library, Store
+
+    if json is None and csv is None and library is None:
+        raise InputError("export", "must be told where to", None, "Give --json FILE, --csv FILE or --library FILE")
+    if library is not None:
+        with Library(store).there() as known:
+            say(console(), f"{known.export_json(ready_place(library))} mappings in {library}")
+    chosen = tuple(runs) if runs else None
+    with Store(store).there() as found:
+        if json is not None:
+            count = found.export_json(ready_place(json), chosen)
+            say(console(), f"{count} runs in {json}")
+        if csv is not None:
+            count = found.export_csv(ready_place(csv), chosen)
+            say(console(), f"{count} layers in {csv}")
+
+
+MOST_DAYS = 100_000
+
+
+def prune(
+    older_than: Annotated[int | None, typer.Option(
+        "--older-than", metavar="DAYS", show_default=False, help="Those found more than so many days ago.")] = None,
+    arch: Annotated[str | None, typer.Option(
+        "--arch", "-a", metavar="NAME", show_default=False, help="Those for the accelerator of this name.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    store: StorePlace = None,
+) -> None:
+    """Remove best mappings from the library; runs stay in the store. With both options, what both name."""
+    if everything == (older_than is not None or arch is not None):
+        raise InputError("prune", "must be told which mappings", None, "Give --older-than DAYS, --arch NAME, or --all")
+    if older_than is not None and not 0 <= older_than <= MOST_DAYS:
+        raise InputError("--older-than", f"must be from 0 to {MOST_DAYS} days", older_than)
+    now = datetime.now(UTC)
+    before = now + timedelta(days=1) if everything else None
+    if older_than is not None:
+        before = now - timedelta(days=older_than)
+    with tilewright.store.Library(store).there() as found:
+        count = found.prune(before, arch)
+    say(console(), f"{count} mappings removed from {found.shown}")

@@ -1,0 +1,109 @@
+"""``tilewright schedule``, ``allocate``, ``pack`` and ``fuse``: what is where on the chip, and when."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tilewright.api
+import tilewright.report
+from tilewright.api.fuse_options import FuseOptions
+from tilewright.api.packing_options import PackOptions
+from tilewright.api.residency_options import ResidencyOptions
+from tilewright.api.schedule_options import ScheduleOptions
+from tilewright.base import InputError
+from tilewright.cli.conduct import conducted, deliver, end_early
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, verb
+
+Explain = Annotated[int | None, typer.Option(
+    "--explain", metavar="JOB", show_default=False,
+    help="Of a schedule in JSON: why this job runs there, then, at that share.")]
+
+
+@verb(ScheduleOptions)
+def schedule(asked: Asked, explain: Explain = None, report: Page = None, json: Json = None) -> None:
+    """Schedule jobs of many networks on accelerators that share one memory: which core, when, with which mapping.
+
+    No schedule of the mappings that were found for the jobs beats the bound that is told, however the bandwidth is
+    shared. Ctrl-C keeps what was found (exit code 130), as does SIGTERM (143). With a schedule in JSON, show it again,
+    or with --explain one of its jobs.
+    """
+    given: list[str] = list(asked["networks"] or ())
+    asked["networks"] = given
+    kept = [one for one in given if one.endswith(".json") and Path(one).is_file()]
+    ready(report, json)
+    if explain is not None or (kept and asked["system"] is None):
+        if len(given) != 1:
+            raise InputError("--explain", "must come with one schedule in JSON", ", ".join(given) or None,
+                             "For example tilewright schedule out.json --explain 17")
+        plan = tilewright.api.open_schedule(given[0])
+        if explain is not None:
+            tilewright.report.print_sheet(plan.explain(explain), console(json))
+            return
+        deliver("schedule", plan.sheet, plan.plain, (report, json, None))
+        return
+    plan = conducted(tilewright.api.schedule, asked, "plans")
+    deliver("schedule", plan.sheet, plan.plain, (report, json, asked["out"]))
+    if plan.place:
+        typer.echo(f"Stored as schedule {plan.place}", err=True)
+    if plan.interrupted:
+        end_early("", asked["out"])
+
+
+@verb(ResidencyOptions)
+def allocate(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Plan which tensors of a network stay on which scratchpad, when, and at which address; with a bound on all plans.
+
+    What is loaded, stored and moved is counted; the plan is checked word by word before it is shown. Ctrl-C keeps the
+    best plan with its gap (exit code 130).
+    """
+    ready(report, json)
+    plan = conducted(tilewright.api.allocate, asked, "s")
+    faults = plan.verify()
+    assert not faults, faults
+    deliver("plan", plan.sheet, plan.plain, (report, json, asked["out"]))
+    if plan.interrupted:
+        end_early("", asked["out"])
+
+
+NOT_PLACED = 1
+
+
+@verb(PackOptions)
+def pack(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Place buffers in address and time so that none share an address while both live.
+
+    Without --capacity the least height is looked for. The exit code is 1 where nothing was placed within the capacity:
+    because there is no such placement, or because time ended the search, which is told. Ctrl-C keeps what was found
+    (exit code 130).
+    """
+    ready(report, json)
+    run = tilewright.api.pack(**asked)
+    deliver("pack", run.sheet, run.plain, (report, json, None))
+    if run.placed and asked["out"] is not None:
+        typer.echo(f"Written: {asked['out']}", err=True)
+    if run.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if not run.placed:
+        raise typer.Exit(NOT_PLACED)
+
+
+Save = Annotated[Path | None, typer.Option(
+    "--save", metavar="FILE.yaml", show_default=False, help="Write the plan as YAML, for --plan.")]
+
+
+@verb(FuseOptions)
+def fuse(asked: Asked, report: Page = None, json: Json = None, save: Save = None) -> None:
+    """Find which operators of a network are best run together, in what tiles, and what stays on the chip meanwhile.
+
+    Beside the plan stand the best one that fuses nothing, and what no plan can beat. Ctrl-C keeps the best plan of
+    micro-batches or trees so far (exit code 130).
+    """
+    planned = (tilewright.api.MicroBatchRun, tilewright.api.FusedAttention, tilewright.api.TreeRun)
+    ready(report, json, save)
+    run = conducted(tilewright.api.fuse, asked, "plans")
+    deliver("fuse", run.sheet, run.plain, (report, json, None))
+    if save is not None and isinstance(run, planned):
+        typer.echo(f"Plan {run.write_plan(save)}", err=True)
+    if isinstance(run, tilewright.api.MicroBatchRun | tilewright.api.TreeRun) and run.interrupted:
+        end_early(": the best plan so far", asked["out"])
