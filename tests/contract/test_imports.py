@@ -29,10 +29,8 @@ SUBROOMS = {"tilewright.codesign.allocation", "tilewright.cost.reference",
             "tilewright.search.studies", "tilewright.search.descent", "tilewright.search.points",
             "tilewright.search.surrogate"}
 # What verbs are asked for: their fields and flags, which the command line is made of before anything else loads.
-SUBROOMS |= {"tilewright.api.flags", "tilewright.api.fuse_options", "tilewright.api.machine_options",
-             "tilewright.api.array_options", "tilewright.api.options",
-             "tilewright.api.packing_options", "tilewright.api.recommend_options",
-             "tilewright.api.residency_options", "tilewright.api.schedule_options", "tilewright.api.training_options"}
+SUBROOMS |= {"tilewright.api.flags", "tilewright.api.options", "tilewright.api.machine_options",
+             "tilewright.api.plan_options", "tilewright.api.array_options", "tilewright.api.training_options"}
 # The algorithms that learn, or descend: the only others that load PyTorch.
 LEARNED = {SOURCE / "search" / f"{name}.py" for name in ("descent", "relaxed")}
 BANNED = {"utils", "util", "core", "common", "helpers", "misc"}

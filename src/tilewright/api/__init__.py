@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import vector_work as vector_work
     from tilewright.api.exploring import explore as explore
     from tilewright.api.exploring import flexibility as flexibility
-    from tilewright.api.fuse_options import fused_space_of as fused_space_of
     from tilewright.api.fused_evaluation import FusedEvaluation as FusedEvaluation
     from tilewright.api.fused_evaluation import evaluate_fused as evaluate_fused
     from tilewright.api.fused_evaluation import fused_counts as fused_counts
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from tilewright.api.pipelines import Pipeline as Pipeline
     from tilewright.api.pipelines import pipeline as pipeline
     from tilewright.api.places import ready_place as ready_place
+    from tilewright.api.plan_options import fused_space_of as fused_space_of
     from tilewright.api.proving import CheckedClaim as CheckedClaim
     from tilewright.api.proving import checked as checked
     from tilewright.api.proving import is_run as is_run

@@ -9,8 +9,8 @@ import numpy as np
 
 import tilewright.report
 from tilewright.api.array_options import ArrayOptions
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
+from tilewright.api.places import ready_cache
 from tilewright.api.sheets import OnSheet
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import (
@@ -134,8 +134,7 @@ def array(asked: ArrayOptions) -> ArrayRun:
     ready_cache()
     counts = partitioned_counts(np.array(sizes, dtype=np.int64), configurations, machine, effects)
     products = tuple(_ranking(counts, place, configurations, machine, asked) for place in range(len(sizes)))
-    command = command_line("array", ArrayOptions, {**vars(asked), "products": ["x".join(map(str, one))
-                                                                               for one in sizes]})
+    command = command_line("array", asked, products=["x".join(map(str, one)) for one in sizes])
     return ArrayRun(machine, effects, asked.objective, space, len(configurations), products, command)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import tilewright.report
 from tilewright.api.allocating import EPOCHS, AllocationRun, OnMachines, allocated, write_machines
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import (
     Network,
@@ -21,6 +20,7 @@ from tilewright.api.inputs import (
     several_networks,
 )
 from tilewright.api.machine_options import DesignOptions
+from tilewright.api.places import ready_cache
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.spaces import choose_space
 from tilewright.api.study_runs import study_runner
@@ -196,12 +196,12 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     check_seed(asked.seed)
     if any(METRICS[name].traffic for name in front):
         raise InputError("front", "must be of cycles, energy and area in designs", "traffic", "Leave traffic out")
-    command = command_line("design", DesignOptions, {
-        **vars(asked), "budget": budget_text(budget), "front": front,
-        "networks": [name_of(one) + (f"{SIGN}{weight:g}" if weight != 1 else "") for one, weight in given],
-        "arch": name_of(asked.arch.accelerator if isinstance(asked.arch, DesignSpace) else asked.arch),
-        "fix": texts_of(asked.fix), "within": ",".join(map(str, texts_of(asked.within))),
-        "styles": ",".join(texts_of(asked.styles))})
+    command = command_line(
+        "design", asked, budget=budget_text(budget), front=front,
+        networks=[name_of(one) + (f"{SIGN}{weight:g}" if weight != 1 else "") for one, weight in given],
+        arch=name_of(asked.arch.accelerator if isinstance(asked.arch, DesignSpace) else asked.arch),
+        fix=texts_of(asked.fix), within=",".join(map(str, texts_of(asked.within))),
+        styles=",".join(texts_of(asked.styles)))
     if asked.deployment is not None:
         if len(given) != 1 or given[0][1] != 1:
             raise InputError("networks", "must be one, without a weight, with --deployment", command.split(" --")[0])

@@ -4,7 +4,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from keyword import iskeyword
 from numbers import Integral, Real
@@ -127,15 +127,18 @@ def _check_numbers(asked: Any) -> None:
                 raise InputError(name, f"must be at least {flag.least}", given)
 
 
-def command_line(verb: str, options: type, values: Mapping[str, Any]) -> str:
-    """Return the command of a verb with these values, by the names of fields or, of fields with several, of flags."""
-    words = ["tilewright", verb]
-    defaults: dict[str, Field[Any]] = {one.name: one for one in fields(options)}
-    for name, found in flags(options).items():
+def command_line(verb: str, asked: Any, **changed: Any) -> str:
+    """Return the command of a verb that was asked for this; ``changed`` are values that it has otherwise.
+
+    They go by the names of fields or, of fields with several flags, by those of the flags.
+    """
+    words, values = ["tilewright", verb], vars(asked) | changed
+    for one in fields(asked):
+        found = one.metadata.get("flags", ())
         for flag in found:
-            value = values.get(name if len(found) == 1 else flag.word)
+            value = values.get(one.name if len(found) == 1 else flag.word)
             nothing = value is False or value in (None, "", (), {}, [])
-            if not nothing and not flag.never and (flag.always or value != defaults[name].default):
+            if not nothing and not flag.never and (flag.always or value != one.default):
                 words += _words(flag, value)
     return shlex.join(words)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import tilewright.report
 from tilewright.api.flags import command_line, flags, takes
-from tilewright.api.fuse_options import PLAN_FIELDS, FuseOptions, bound_sizes, fused_space_of
 from tilewright.api.fused_evaluation import plan_target
 from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, name_of
 from tilewright.api.micro_batching import MicroBatchRun, fuse_micro_batches
 from tilewright.api.places import ready_place
+from tilewright.api.plan_options import PLAN_FIELDS, FuseOptions, bound_sizes, fused_space_of
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tree_fusing import fuse_in_trees
 from tilewright.base import InputError, Registry, read_text, write_whole
@@ -190,7 +190,7 @@ def _attention(asked: FuseOptions, graph: Graph) -> OnSheet:
         found = fuse_attention(graph, machine, goal, asked.plan, Runner(
             f"fuse {graph.name}", workers=1, keeper=kept, observer=asked.told, stop=asked.stop))
     named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
-    return FusedAttention(found, graph.name, command_line("fuse", FuseOptions, {**vars(asked), **named}), named)
+    return FusedAttention(found, graph.name, command_line("fuse", asked, **named), named)
 
 
 def _check_own(asked: FuseOptions) -> None:

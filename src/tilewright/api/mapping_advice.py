@@ -4,10 +4,10 @@ import time
 from dataclasses import replace
 
 import tilewright.store
-from tilewright.api.engine import ready_cache
+from tilewright.api.array_options import RecommendOptions
 from tilewright.api.flags import command_line
 from tilewright.api.options import RunOptions
-from tilewright.api.recommend_options import RecommendOptions
+from tilewright.api.places import ready_cache
 from tilewright.api.runs import Run, Seconds, run_record
 from tilewright.api.tasks import NetworkTask, prepare
 from tilewright.api.warm import source_of
@@ -39,7 +39,7 @@ def advise_mappings(asked: RecommendOptions) -> Run:
     found = [(one, _guess(task, one.operator, tuple(source_of(entry, one.operator) for entry in like)))
              for one, like in zip(unique_operators(task.graph), known, strict=True)]
     request = replace(task.request, mapper=NEAREST, warm_start="library", budget_samples=GUESSES,
-                      command=command_line("recommend", RecommendOptions, vars(asked)))
+                      command=command_line("recommend", asked))
     return Run(run_record(replace(task, request=request), found, (), Seconds(time.perf_counter() - began, setup)))
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line
-from tilewright.api.fuse_options import FuseOptions, bound_sizes
 from tilewright.api.inputs import load_accelerator, name_of
-from tilewright.api.places import ready_place
+from tilewright.api.places import ready_cache, ready_place
+from tilewright.api.plan_options import FuseOptions, bound_sizes
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import budget_text, check_seed, cores, read_budget
 from tilewright.base import digest, write_whole
@@ -118,7 +117,7 @@ def fuse_micro_batches(asked: FuseOptions, graph: Graph) -> MicroBatchRun:
         weight_bytes=0.0 if asked.weight_memory is None else read_bytes(asked.weight_memory, "weight_memory"))
     ready_cache()
     named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
-    command = command_line("fuse", FuseOptions, {**vars(asked), **named, "budget": budget_text(budget)})
+    command = command_line("fuse", asked, **named, budget=budget_text(budget))
     if asked.plan is not None:
         return MicroBatchRun(microbatch.read_micro_batches(asked.plan, problem), None, command, named)
     stop, file = asked.stop or present_stop(), None

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
-from tilewright.api.packing_options import PackOptions
-from tilewright.api.places import ready_place
+from tilewright.api.places import ready_cache, ready_place
+from tilewright.api.plan_options import PackOptions
 from tilewright.api.sheets import OnSheet
 from tilewright.base import InputError, write_whole
 from tilewright.jobs import interruptible, present_stop
@@ -101,7 +100,7 @@ def pack(asked: PackOptions) -> PackingRun:
     with interruptible(stop):
         found = pack_buffers(buffers, asked.capacity, asked.method, seconds=asked.seconds, stop=stop,
                              bank=asked.bank)
-    command = command_line("pack", PackOptions, {**vars(asked), "buffers": name if given else str(asked.buffers)})
+    command = command_line("pack", asked, buffers=name if given else str(asked.buffers))
     run = PackingRun(name, buffers, found, asked.capacity, command, stop.is_set())
     if asked.out is not None and run.placed:
         run.write_csv(Path(asked.out))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import takes
 from tilewright.api.options import PipelineOptions, RunOptions
+from tilewright.api.places import ready_cache
 from tilewright.api.runs import Run, Seconds, kept_run, run_record
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import NetworkTask, counts_vector, prepare, warm_up

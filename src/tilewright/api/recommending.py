@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
+from tilewright.api.array_options import RecommendOptions
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import load_layers
 from tilewright.api.mapping_advice import advise_mappings
-from tilewright.api.places import ready_place
-from tilewright.api.recommend_options import RecommendOptions
+from tilewright.api.places import ready_cache, ready_place
 from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed, texts_of
@@ -213,7 +212,7 @@ def recommend(asked: RecommendOptions) -> Recommendation | Run:
                  if (one.rows, one.columns, one.dataflow) == (rows, columns, "os"))
     return Recommendation(graph.name, array, asked.objective, asked.space, layers, skipped,
                           str(choices.configurations[totals.argmin()]), totals.min().item(), totals[whole].item(),
-                          time.perf_counter() - began, command_line("recommend", RecommendOptions, vars(asked)))
+                          time.perf_counter() - began, command_line("recommend", asked))
 
 
 def find_array(name: str) -> ReconfigurableArray:

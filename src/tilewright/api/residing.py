@@ -48,7 +48,7 @@ from tilewright.allocation import (
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import load_accelerator, load_layers, name_of
 from tilewright.api.places import ready_place
-from tilewright.api.residency_options import ResidencyOptions
+from tilewright.api.plan_options import ResidencyOptions
 from tilewright.api.runs import open_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed
@@ -194,9 +194,9 @@ def allocate(asked: ResidencyOptions) -> ScratchpadPlan:
     tensors = tensor_graph(graph)
     if asked.tile and asked.oversize != "tile":
         raise InputError("--tile", "must be given without --oversize", asked.oversize)
-    command = command_line("allocate", ResidencyOptions, {
-        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch),
-        "pads": asked.pads if isinstance(asked.pads, str) else "", "solvers": tuple(names) if asked.solvers else ()})
+    command = command_line(
+        "allocate", asked, network=name_of(asked.network), arch=name_of(asked.arch),
+        pads=asked.pads if isinstance(asked.pads, str) else "", solvers=tuple(names) if asked.solvers else ())
     stop, began = asked.stop or present_stop(), time.perf_counter()
     problem = network_problem(  # Ctrl-C raises here: there is no plan to return yet
         tensors, pads, _work(graph, machine), _bits(machine), asked.oversize, _parts(asked),  # type: ignore[arg-type]

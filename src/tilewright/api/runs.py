@@ -14,12 +14,11 @@ import tilewright.cost
 import tilewright.report
 import tilewright.store
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, front_record
-from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.flags import takes
 from tilewright.api.network_fronts import NetworkFront, network_front_of, network_front_record
 from tilewright.api.options import RunOptions
-from tilewright.api.places import ready_place
+from tilewright.api.places import ready_cache, ready_place
 from tilewright.api.tasks import NetworkTask, prepare, warm_up
 from tilewright.api.text import data_frame, plotly_figure, shown, watched
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth

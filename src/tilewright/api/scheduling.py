@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import Network, each_network, load_layers, name_of
 from tilewright.api.job_lists import is_job_list, read_jobs
-from tilewright.api.places import ready_place
-from tilewright.api.schedule_options import ScheduleOptions
+from tilewright.api.places import ready_cache, ready_place
+from tilewright.api.plan_options import ScheduleOptions
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import budget_text, check_seed, cores, counts_vector, read_budget
 from tilewright.base import InputError, read_text, whole_of, write_whole
@@ -277,8 +276,7 @@ def _command(asked: ScheduleOptions, budget: Budget) -> str:
         _times(one) for one in each_network(asked.networks))
     names = [name_of(one) + (f"{SIGN}{count}" if count != 1 else "") for one, count in given]
     system = asked.system.name if isinstance(asked.system, System) else str(asked.system)
-    return command_line("schedule", ScheduleOptions, {
-        **vars(asked), "networks": names, "system": system, "budget": budget_text(budget)})
+    return command_line("schedule", asked, networks=names, system=system, budget=budget_text(budget))
 
 
 def _stored(asked: ScheduleOptions, study: str) -> AbstractContextManager[Results | None]:

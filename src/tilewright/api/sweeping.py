@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import Machine, load_accelerator, load_layers, name_of, refuse_sparse
 from tilewright.api.machine_options import SweepOptions
+from tilewright.api.places import ready_cache
 from tilewright.api.runs import Run, map_network
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
@@ -113,9 +113,9 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     sided = [SidedMachine(texts, replace(one.machine, name=name), one.figures.latency_cycles, one.figures.energy_pj,
                           one.score, unmapped=one.unmapped)
              for texts, name, one in zip(values, names, found, strict=False)]
-    command = command_line("sweep", SweepOptions, {
-        **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "vary": _texts(asked.vary),
-        "budget": budget_text(budget), "front": metrics})
+    command = command_line(
+        "sweep", asked, network=name_of(asked.network), arch=name_of(asked.arch), vary=_texts(asked.vary),
+        budget=budget_text(budget), front=metrics)
     made = MachineSweep(graph.name, problem.objective, tuple(values[0]), tuple(sided), metrics, samples, command,
                         stopped, tuple(found), tuple(layer.name for layer in problem.layers))
     shown = {id(one) for one in (*made.front(), *sorted(sided, key=lambda one: one.score)[:1])}

@@ -66,9 +66,9 @@ class NetworkTask:
 
     def command(self, verb: str, asked: object, request: RequestRecord) -> str:
         """Return the command that repeats a run of a verb, of what it was asked for and what was made of that."""
-        return command_line(verb, type(asked), {
-            **vars(asked), **vars(request), "network": name_of(self.asked.network), "arch": name_of(self.asked.arch),
-            "then": request.objective, "budget": budget_text(self.budget), "constraints": self.choice.file_name,
+        return command_line(verb, asked, **vars(request) | {
+            "network": name_of(self.asked.network), "arch": name_of(self.asked.arch), "then": request.objective,
+            "budget": budget_text(self.budget), "constraints": self.choice.file_name,
             "constraint": request.constraints})
 
 

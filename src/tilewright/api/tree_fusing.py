@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line
-from tilewright.api.fuse_options import FuseOptions, bound_sizes
 from tilewright.api.inputs import load_target, name_of
-from tilewright.api.places import ready_place
+from tilewright.api.places import ready_cache, ready_place
+from tilewright.api.plan_options import FuseOptions, bound_sizes
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import check_seed, read_budget
 from tilewright.base import InputError, write_whole
@@ -101,4 +100,4 @@ def fuse_in_trees(asked: FuseOptions, graph: Graph) -> TreeRun:
     with kept_in(asked.out, "fuse-trees") as kept:
         plan = fuse_trees(problem, search, keeper=kept, told=asked.told, stop=asked.stop or present_stop())
     named = {"network": name_of(asked.network), "arch": name_of(asked.arch), "bind": bound_sizes(asked)}
-    return TreeRun(plan, command_line("fuse", FuseOptions, {**vars(asked), **named}), named)
+    return TreeRun(plan, command_line("fuse", asked, **named), named)

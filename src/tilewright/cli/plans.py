@@ -7,10 +7,7 @@ import typer
 
 import tilewright.api
 import tilewright.report
-from tilewright.api.fuse_options import FuseOptions
-from tilewright.api.packing_options import PackOptions
-from tilewright.api.residency_options import ResidencyOptions
-from tilewright.api.schedule_options import ScheduleOptions
+from tilewright.api.plan_options import FuseOptions, PackOptions, ResidencyOptions, ScheduleOptions
 from tilewright.base import InputError
 from tilewright.cli.conduct import conducted, deliver, end_early
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, verb

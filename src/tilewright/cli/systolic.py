@@ -6,9 +6,8 @@ import typer
 
 import tilewright.api
 import tilewright.interop
-from tilewright.api.array_options import ArrayOptions
+from tilewright.api.array_options import ArrayOptions, RecommendOptions
 from tilewright.api.options import SystolicOptions
-from tilewright.api.recommend_options import RecommendOptions
 from tilewright.cli.conduct import deliver
 from tilewright.cli.mapping import deliver_run
 from tilewright.cli.options import Asked, Json, Page, console, ready, say, verb, write_json
