@@ -3,7 +3,7 @@
 from functools import cache
 
 from tilewright.hardware import preset
-from tilewright.reproduce.gamma_platforms import convolutions
+from tilewright.reproduce.gamma_contest import convolutions
 from tilewright.reproduce.mse_fig5_4 import UNIFORM
 from tilewright.reproduce.mse_warm import operators
 

@@ -184,14 +184,14 @@ def tiny(name, seeds=1):
 
 def few_densities(monkeypatch):
     """Let table 5.4 be of four densities."""
-    from tilewright.reproduce import mse_table5_4
+    from tilewright.reproduce import mse_sparse
 
-    places = [mse_table5_4.TESTED.index(density) for density in FEW_DENSITIES]
-    monkeypatch.setattr(mse_table5_4, "PUBLISHED", {
+    places = [mse_sparse.TESTED.index(density) for density in FEW_DENSITIES]
+    monkeypatch.setattr(mse_sparse, "PUBLISHED", {
         layer: tuple(tuple(column[place] for place in places) for column in columns)
-        for layer, columns in mse_table5_4.PUBLISHED.items()})
+        for layer, columns in mse_sparse.PUBLISHED.items()})
     for name in ("TESTED", "OURS"):
-        monkeypatch.setattr(mse_table5_4, name, FEW_DENSITIES)
+        monkeypatch.setattr(mse_sparse, name, FEW_DENSITIES)
 
 
 def require_extras(name):
@@ -207,11 +207,11 @@ def test_every_study_has_a_tiny_run_here():
 
 @EVERY
 def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monkeypatch):
-    from tilewright.reproduce import gamma_platforms, mse_sparse, sagar_advice, write_reproduction
+    from tilewright.reproduce import gamma_contest, mse_sparse, sagar_advice, write_reproduction
 
     require_extras(name)
     for label in LEFT_OUT:
-        monkeypatch.delitem(gamma_platforms.BASELINES, label)
+        monkeypatch.delitem(gamma_contest.BASELINES, label)
     monkeypatch.setattr(mse_sparse, "LARGEST_TWIN", 500)
     monkeypatch.setattr(mse_sparse, "SAMPLES", 4)
     monkeypatch.setattr(sagar_advice, "STARTS", 2)
@@ -318,8 +318,7 @@ class Altered(Runner):
 def patched(monkeypatch, watch):
     """Let what is counted and not searched for come out otherwise too: bounds, spaces, folds."""
     from tilewright.reproduce import (
-        confuciux_layers,
-        confuciux_solutions,
+        confuciux_figures,
         flexion_future,
         flexion_isolation,
         flexion_parallelism,
@@ -329,24 +328,24 @@ def patched(monkeypatch, watch):
         gamma_fig4_4,
         gamma_table4_6,
         mse_fig5_7,
-        mse_weights,
+        mse_sparse,
     )
 
     turn = watch.scenario % 4
     factor = (1.0, 1e-9, 1e9, 1.0)[turn]
     monkeypatch.setattr(gamma_contest, "bound_figures", lambda *_: {"compute_cycles": factor, "energy_pj": factor})
     monkeypatch.setattr(gamma_table4_6, "layer_bound", lambda *_: factor)
-    monkeypatch.setattr(mse_weights, "bound_edp", lambda *_: factor * 1e4)
+    monkeypatch.setattr(mse_sparse, "bound_edp", lambda *_: factor * 1e4)
     monkeypatch.setattr(gamma_fig4_4, "spread", lambda _: set("PQKC" if turn == 1 else ""))
-    found, styles = confuciux_layers.contours, confuciux_solutions.styles_of
+    found, styles = confuciux_figures.contours, confuciux_figures.styles_of
     rng = np.random.default_rng(watch.scenario)
-    monkeypatch.setattr(confuciux_layers, "contours", lambda *given: {
+    monkeypatch.setattr(confuciux_figures, "contours", lambda *given: {
         one: np.full_like(rows, rows.min()) if turn == 1 else rows * np.exp(turn * rng.standard_normal(rows.shape))
         for one, rows in found(*given).items()})
-    last = confuciux_solutions.last
-    monkeypatch.setattr(confuciux_solutions, "last", lambda run: 1.0 if turn == 3 else last(run))
+    last = confuciux_figures.last
+    monkeypatch.setattr(confuciux_figures, "last", lambda run: 1.0 if turn == 3 else last(run))
     early = ["eyeriss"] * 26 + ["nvdla"] * 26
-    monkeypatch.setattr(confuciux_solutions, "styles_of", lambda run: (styles(run), early, early[::-1])[min(turn, 2)])
+    monkeypatch.setattr(confuciux_figures, "styles_of", lambda run: (styles(run), early, early[::-1])[min(turn, 2)])
     real = Isolation.bound
     monkeypatch.setattr(Isolation, "bound", lambda *given: real(*given) * factor)
     flexions, folds = Isolation.flexions, flexion_shape.folds

@@ -19,9 +19,9 @@ from tilewright.reproduce.oracle import twin as twin
 from tilewright.reproduce.papers import write_page as write_page
 from tilewright.reproduce.running import DEFAULT_FOLDER as DEFAULT_FOLDER
 from tilewright.reproduce.running import StudyOutcome as StudyOutcome
+from tilewright.reproduce.running import print_reproduction as print_reproduction
 from tilewright.reproduce.running import run_study as run_study
-from tilewright.reproduce.showing import print_reproduction as print_reproduction
-from tilewright.reproduce.showing import write_reproduction as write_reproduction
+from tilewright.reproduce.running import write_reproduction as write_reproduction
 from tilewright.reproduce.study import REPRODUCTIONS as REPRODUCTIONS
 from tilewright.reproduce.study import Cell as Cell
 from tilewright.reproduce.study import Findings as Findings

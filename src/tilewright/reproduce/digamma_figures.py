@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, between, follows, judge, ratio
-from tilewright.reproduce.confuciux_contest import TIED
+from tilewright.reproduce.confuciux_tables import TIED
 from tilewright.reproduce.digamma_designs import (
     BUDGETS,
     DIGAMMA,

@@ -8,21 +8,6 @@ from tilewright.jobs import Runner
 from tilewright.mapping import load_mapping
 from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.gamma_contest import (
-    Tries,
-    Try,
-    bound_total,
-    contest,
-    failed,
-    layers_plot,
-    least,
-    oracle_word,
-    ratios,
-    span,
-    summary_table,
-    times,
-    unmapped,
-)
-from tilewright.reproduce.gamma_platforms import (
     BASELINES,
     FIXED,
     GAMMA,
@@ -31,9 +16,22 @@ from tilewright.reproduce.gamma_platforms import (
     PAPER,
     PLATFORMS,
     SYSTEMS,
+    Tries,
+    Try,
     baselines,
+    bound_total,
+    contest,
     convolutions,
+    failed,
+    layers_plot,
+    least,
     machine,
+    oracle_word,
+    ratios,
+    span,
+    summary_table,
+    times,
+    unmapped,
 )
 from tilewright.reproduce.gamma_release import released
 from tilewright.reproduce.searching import by_seed, total

@@ -18,8 +18,7 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
-from tilewright.reproduce.gamma_contest import ByMethod, Tries, gather, key_of
-from tilewright.reproduce.gamma_platforms import Method, baselines
+from tilewright.reproduce.gamma_contest import ByMethod, Method, Tries, baselines, gather, key_of
 from tilewright.reproduce.searching import Layer, SeededSearch, costs, mapping_counted
 from tilewright.reproduce.study import Cell
 from tilewright.search import MAPPERS, BlackBox, Problem

@@ -9,16 +9,6 @@ from tilewright.cost import network_sum
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, judge, lower
 from tilewright.reproduce.gamma_contest import (
-    Tries,
-    Try,
-    bound_total,
-    contest,
-    least,
-    oracle_word,
-    span,
-    times,
-)
-from tilewright.reproduce.gamma_platforms import (
     FIXED,
     GAMMA,
     OURS,
@@ -26,8 +16,16 @@ from tilewright.reproduce.gamma_platforms import (
     PAPER,
     PLATFORMS,
     Method,
+    Tries,
+    Try,
+    bound_total,
+    contest,
     convolutions,
+    least,
     machine,
+    oracle_word,
+    span,
+    times,
 )
 from tilewright.reproduce.searching import by_seed, median_curve, total
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, published, reproduction

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import Judgement, judge
-from tilewright.reproduce.gamma_platforms import (
+from tilewright.reproduce.gamma_contest import (
     GAMMA,
     OWN,
     PAPER,

@@ -9,7 +9,7 @@ from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.reproduce.claims import judge
-from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
+from tilewright.reproduce.gamma_contest import PLATFORMS, convolutions, machine
 from tilewright.reproduce.searching import bound_figures, oracle_cell
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 

@@ -3,7 +3,7 @@
 from tilewright.jobs import Runner
 from tilewright.report import contest_plot
 from tilewright.reproduce.claims import Judgement, judge, lower
-from tilewright.reproduce.gamma_platforms import baselines
+from tilewright.reproduce.gamma_contest import baselines
 from tilewright.reproduce.mse_study import SIZES, Found, SearchSetup, contest_of, published, scores_table, searches
 from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import Findings, Setting, claims, reproduction

@@ -7,9 +7,17 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, judge
-from tilewright.reproduce.ruby_contest import BESIDE, RANDOM, Entry, Match, change, network_total, oracle_word
+from tilewright.reproduce.ruby_contest import (
+    BESIDE,
+    RANDOM,
+    Entry,
+    Match,
+    change,
+    eyeriss_like,
+    network_total,
+    oracle_word,
+)
 from tilewright.reproduce.ruby_layers import kernels
-from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import Layer, by_seed, network_layers, play
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 

@@ -5,8 +5,7 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import padded
 from tilewright.reproduce.claims import Judgement, apart, judge
-from tilewright.reproduce.ruby_contest import space_of
-from tilewright.reproduce.ruby_machines import grid, toy, vector
+from tilewright.reproduce.ruby_contest import grid, space_of, toy, vector
 from tilewright.reproduce.searching import SeededSearch, bound_figures, confirmed, play, said, searched
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 

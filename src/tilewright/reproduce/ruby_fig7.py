@@ -7,8 +7,7 @@ from statistics import median
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower
-from tilewright.reproduce.ruby_contest import RANDOM, change, space_of
-from tilewright.reproduce.ruby_machines import toy
+from tilewright.reproduce.ruby_contest import RANDOM, change, space_of, toy
 from tilewright.reproduce.searching import Tried, best_so_far, bound_figures, median_curve, play, said, searched
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.workload import Operator, convolution, matmul

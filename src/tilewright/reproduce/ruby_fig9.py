@@ -5,8 +5,7 @@ from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
 from tilewright.reproduce.claims import Judgement, judge
-from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, oracle_word
-from tilewright.reproduce.ruby_machines import eyeriss_like
+from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, eyeriss_like, oracle_word
 from tilewright.reproduce.searching import Layer, SeededSearch, bound_figures, by_seed, costs, mapping_counted, play
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.workload import Operator, convolution

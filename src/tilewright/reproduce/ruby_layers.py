@@ -12,8 +12,18 @@ from typing import Any
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower
-from tilewright.reproduce.ruby_contest import BESIDE, PARTS, RANDOM, Entry, Match, change, network_total, oracle_word
-from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like
+from tilewright.reproduce.ruby_contest import (
+    BESIDE,
+    PARTS,
+    RANDOM,
+    Entry,
+    Match,
+    change,
+    eyeriss_like,
+    network_total,
+    oracle_word,
+    simba_like,
+)
 from tilewright.reproduce.searching import Layer, by_seed, network_layers, play, said
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 

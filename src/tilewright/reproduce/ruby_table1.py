@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, Tiling
 from tilewright.reproduce.claims import Judgement, judge
-from tilewright.reproduce.ruby_machines import toy, vector
+from tilewright.reproduce.ruby_contest import toy, vector
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, claims, reproduction
 
 SIZES = (3, 64, 100, 1000, 4096)

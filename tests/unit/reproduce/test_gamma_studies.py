@@ -7,17 +7,23 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Memory, preset
 from tilewright.mapping import MapSpace, dataflow, is_legal
 from tilewright.reproduce import Setting, gamma_fig4_4, run_study
-from tilewright.reproduce.gamma_contest import ByMethod, least, over, ratios, span, summary_table, unmapped
-from tilewright.reproduce.gamma_platforms import (
+from tilewright.reproduce.gamma_contest import (
     BASELINES,
     FIXED,
     GAMMA,
     OWN,
     PAPER,
+    ByMethod,
     Method,
     baselines,
     convolutions,
+    least,
     machine,
+    over,
+    ratios,
+    span,
+    summary_table,
+    unmapped,
 )
 from tilewright.reproduce.gamma_release import NUMBERS, ReleaseEncoding, release_methods, release_search
 from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve

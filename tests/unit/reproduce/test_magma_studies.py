@@ -6,8 +6,7 @@ import pytest
 
 from tilewright.jobs import Runner
 from tilewright.reproduce import REPRODUCTIONS, Setting, magma_systems
-from tilewright.reproduce.magma_figures import plans_of
-from tilewright.reproduce.magma_table7_4 import AVERAGES, TASKS, printed_epoch, printed_factors
+from tilewright.reproduce.magma_figures import AVERAGES, TASKS, plans_of, printed_epoch, printed_factors
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,8 @@
 
 from tilewright.cost import SparseModel
 from tilewright.mapping import MapSpace
-from tilewright.reproduce import mse_weights
-from tilewright.reproduce.mse_sparse import LAYERS, Asked, bound_edp, machine, steep_note
-from tilewright.reproduce.mse_table5_4 import PUBLISHED, TESTED
+from tilewright.reproduce import mse_sparse
+from tilewright.reproduce.mse_sparse import LAYERS, PUBLISHED, TESTED, Asked, bound_edp, machine, steep_note
 
 
 def test_no_mapping_falls_by_more_than_the_square_of_one_tensors_density():
@@ -32,6 +31,6 @@ def test_the_layers_are_those_of_the_table():
 
 def test_what_is_published_below_the_bound_is_impossible():
     bound = bound_edp("conv4", 0.01)
-    judged = [mse_weights._below(mse_weights.BELOW2, {"conv4": part * bound}, "{under}", "") for part in (0.9, 1.1)]
+    judged = [mse_sparse._below(mse_sparse.BELOW2, {"conv4": part * bound}, "{under}", "") for part in (0.9, 1.1)]
     assert [(each.verdict, each.ours) for each in judged] == [
         ("impossible as published", "1 of 1"), ("holds", "0 of 1")]

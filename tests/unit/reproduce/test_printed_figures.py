@@ -9,8 +9,8 @@ from tilewright.reproduce import confuciux_tables as tables
 from tilewright.reproduce import digamma_figures as digamma
 from tilewright.reproduce import dnnfuser, flat_models, gamma_table4_6, magma_figures
 from tilewright.reproduce.claims import between, exact, follows, less, ratio
-from tilewright.reproduce.confuciux_contest import contest, stated_ranges
-from tilewright.reproduce.sagar_sigma import sigma_cycles
+from tilewright.reproduce.confuciux_tables import contest, stated_ranges
+from tilewright.reproduce.sagar_figures import sigma_cycles
 from tilewright.reproduce.spm_mapping import printed_changes
 from tilewright.reproduce.spm_savings import TABLE, follows_from
 from tilewright.reproduce.study import Setting

@@ -6,10 +6,9 @@ from tilewright.base import InputError
 from tilewright.cost import layer_bounds
 from tilewright.mapping import is_legal, padded
 from tilewright.reproduce import Setting, run_study
-from tilewright.reproduce.ruby_contest import FLOWS, PUBLISHED, RANDOM, Match
+from tilewright.reproduce.ruby_contest import FLOWS, PUBLISHED, RANDOM, Match, eyeriss_like, simba_like, toy
 from tilewright.reproduce.ruby_fig9 import layer, strip_mined
 from tilewright.reproduce.ruby_layers import never_worse
-from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like, toy
 from tilewright.reproduce.searching import Layer, Tried, network_layers
 from tilewright.workload import matmul
 
