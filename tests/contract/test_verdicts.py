@@ -327,7 +327,7 @@ def patched(monkeypatch, watch):
         gamma_contest,
         gamma_fig4_4,
         gamma_table4_6,
-        mse_fig5_7,
+        mse_operators,
         mse_sparse,
     )
 
@@ -367,7 +367,7 @@ def patched(monkeypatch, watch):
         monkeypatch.setattr(flexion_parallelism, "_unusual", lambda *_: Counter())
         monkeypatch.setattr(flexion_future, "load_accelerator", fixed_design)
         for module, names in ((flexion_isolation, ("_chosen",)), (flexion_tile, ("_formal_table",)),
-                              (mse_fig5_7, ("_study", "_groups", "orders_plot"))):
+                              (mse_operators, ("_order_study", "_groups", "orders_plot"))):
             for name in names:
                 monkeypatch.setattr(module, name, lambda *_: None)
 

@@ -7,7 +7,10 @@ from tilewright.base import late_names
 if TYPE_CHECKING:
     from tilewright.api.allocating import AllocationRun as AllocationRun
     from tilewright.api.arrays import ArrayRun as ArrayRun
+    from tilewright.api.arrays import SystolicRow as SystolicRow
+    from tilewright.api.arrays import SystolicRun as SystolicRun
     from tilewright.api.arrays import array as array
+    from tilewright.api.arrays import systolic as systolic
     from tilewright.api.catalogue import DEFAULT_MAPPER as DEFAULT_MAPPER
     from tilewright.api.catalogue import Option as Option
     from tilewright.api.catalogue import mapper_extra as mapper_extra
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from tilewright.api.fused_evaluation import fused_nest as fused_nest
     from tilewright.api.fusing import FUSION_SPACES as FUSION_SPACES
     from tilewright.api.fusing import FusedAttention as FusedAttention
+    from tilewright.api.fusing import MicroBatchRun as MicroBatchRun
+    from tilewright.api.fusing import TreeRun as TreeRun
     from tilewright.api.fusing import evaluate_saved as evaluate_saved
     from tilewright.api.fusing import fuse as fuse
     from tilewright.api.fusing import plan_counts as plan_counts
@@ -45,7 +50,6 @@ if TYPE_CHECKING:
     from tilewright.api.inputs import load_together as load_together
     from tilewright.api.inputs import pick_operator as pick_operator
     from tilewright.api.inputs import refuse_density as refuse_density
-    from tilewright.api.micro_batching import MicroBatchRun as MicroBatchRun
     from tilewright.api.packing import PackingRun as PackingRun
     from tilewright.api.packing import pack as pack
     from tilewright.api.pipelines import Pipeline as Pipeline
@@ -88,15 +92,11 @@ if TYPE_CHECKING:
     from tilewright.api.sweeping import MachineSweep as MachineSweep
     from tilewright.api.sweeping import side_by_side as side_by_side
     from tilewright.api.sweeping import sweep as sweep
-    from tilewright.api.systolics import SystolicRow as SystolicRow
-    from tilewright.api.systolics import SystolicRun as SystolicRun
-    from tilewright.api.systolics import systolic as systolic
     from tilewright.api.text import Watcher as Watcher
     from tilewright.api.training import TrainedFuser as TrainedFuser
     from tilewright.api.training import TrainedSurrogate as TrainedSurrogate
     from tilewright.api.training import train_fuser as train_fuser
     from tilewright.api.training import train_surrogate as train_surrogate
-    from tilewright.api.tree_fusing import TreeRun as TreeRun
     from tilewright.validation import validate as validate
 
 __getattr__, __all__ = late_names(__name__)

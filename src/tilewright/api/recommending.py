@@ -1,4 +1,4 @@
-"""Which configuration of a reconfigurable array each layer wants: exactly, or by a network that learnt it."""
+"""What to set a reconfigurable array to for each layer, exactly or by a network; what the library knows instead."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tilewright.report
+import tilewright.store
 from tilewright.api.array_options import RecommendOptions
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import load_layers
-from tilewright.api.mapping_advice import advise_mappings
+from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_cache, ready_place
-from tilewright.api.runs import Run
+from tilewright.api.runs import Run, Seconds, run_record
 from tilewright.api.sheets import OnSheet
-from tilewright.api.tasks import check_seed, texts_of
+from tilewright.api.tasks import NetworkTask, check_seed, prepare, texts_of
 from tilewright.api.training_options import RecommenderOptions, read_count
+from tilewright.api.warm import source_of
 from tilewright.base import InputError, require_extra, unknown_name
 from tilewright.cost import (
     RECONFIGURABLE_ARRAYS,
@@ -29,6 +31,9 @@ from tilewright.cost import (
 )
 from tilewright.hardware import preset_names
 from tilewright.recommendation import (
+    GUESSES,
+    LIKE,
+    NEAREST,
     Advice,
     Choices,
     Confusion,
@@ -39,6 +44,7 @@ from tilewright.recommendation import (
     advise,
     best_fixed,
     confusions,
+    first_guess,
     label,
     load_recommender,
     regrets,
@@ -46,7 +52,43 @@ from tilewright.recommendation import (
     training_options,
 )
 from tilewright.recommendation import train_recommender as train
-from tilewright.workload import Graph, UniqueOperator, unique_operators
+from tilewright.search import SearchResult, Source, search_spaces
+from tilewright.workload import Graph, Operator, UniqueOperator, unique_operators
+
+OF_ARRAYS = ("power", "space", "ties", "fallback", "top", "within")
+"""Options that mean something for reconfigurable arrays alone."""
+UNKNOWN = 1_000
+"""Mappings that are searched for a layer of which none is known that is like it."""
+
+
+def advise_mappings(asked: RecommendOptions) -> Run:
+    """Return the run of a network whose layers have the best of what the most similar known ones suggest."""
+    began = time.perf_counter()
+    for name in OF_ARRAYS:
+        if getattr(asked, name) != getattr(RecommendOptions, name):
+            raise InputError(name, "must be left out for an accelerator", getattr(asked, name),
+                             "It is an option of reconfigurable arrays")
+    ready_cache()
+    task = prepare(RunOptions(asked.network, asked.arch, objective=asked.objective, bind=asked.bind,
+                              layers=asked.layers, budget=UNKNOWN))
+    spaces = [task.space(operator) for operator in task.operators]
+    with tilewright.store.Library(asked.model).there() as library:
+        known = library.nearest(spaces, str(task.objective), LIKE)
+    setup = time.perf_counter() - began
+    found = [(one, _guess(task, one.operator, tuple(source_of(entry, one.operator) for entry in like)))
+             for one, like in zip(unique_operators(task.graph), known, strict=True)]
+    request = replace(task.request, mapper=NEAREST, warm_start="library", budget_samples=GUESSES,
+                      command=command_line("recommend", asked))
+    return Run(run_record(replace(task, request=request), found, (), Seconds(time.perf_counter() - began, setup)))
+
+
+def _guess(task: NetworkTask, operator: Operator, known: tuple[Source, ...]) -> SearchResult:
+    """Return the best guess of a layer; a short search where no layer is like it."""
+    spaces = task.spaces(operator)
+    if known:
+        return first_guess(spaces, known, task.objective)
+    return search_spaces(spaces, objective=task.objective, budget=UNKNOWN)
+
 
 if TYPE_CHECKING:
     from tilewright.learn import Epoch

@@ -11,14 +11,11 @@ if TYPE_CHECKING:
     from tilewright.report.allocation import allocation_sheet as allocation_sheet
     from tilewright.report.allocation import allocation_tree as allocation_tree
     from tilewright.report.arrays import array_sheet as array_sheet
-    from tilewright.report.attention import attention_sheet as attention_sheet
-    from tilewright.report.attention import attention_tree as attention_tree
+    from tilewright.report.arrays import recommendation_sheet as recommendation_sheet
+    from tilewright.report.arrays import training_sheet as training_sheet
     from tilewright.report.circles import nested as nested
     from tilewright.report.circles import venn as venn
     from tilewright.report.circles import venn_plot as venn_plot
-    from tilewright.report.contest import contest_curves as contest_curves
-    from tilewright.report.contest import contest_sheet as contest_sheet
-    from tilewright.report.contest import contest_tree as contest_tree
     from tilewright.report.design import design_sheet as design_sheet
     from tilewright.report.design import design_tree as design_tree
     from tilewright.report.design import machines_sheet as machines_sheet
@@ -27,7 +24,11 @@ if TYPE_CHECKING:
     from tilewright.report.exploration import exploration_tree as exploration_tree
     from tilewright.report.flexibility import flexibility_sheet as flexibility_sheet
     from tilewright.report.flexibility import flexibility_tree as flexibility_tree
+    from tilewright.report.fusion import attention_sheet as attention_sheet
+    from tilewright.report.fusion import attention_tree as attention_tree
     from tilewright.report.fusion import fusion_sheet as fusion_sheet
+    from tilewright.report.fusion import tree_plan as tree_plan
+    from tilewright.report.fusion import tree_sheet as tree_sheet
     from tilewright.report.packing import packing_sheet as packing_sheet
     from tilewright.report.page import page_colours as page_colours
     from tilewright.report.page import render_page as render_page
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from tilewright.report.quantities import padding_words as padding_words
     from tilewright.report.quantities import percent as percent
     from tilewright.report.quantities import significant as significant
-    from tilewright.report.recommendation import recommendation_sheet as recommendation_sheet
-    from tilewright.report.recommendation import training_sheet as training_sheet
     from tilewright.report.residency import residency_sheet as residency_sheet
     from tilewright.report.schedule import explanation_sheet as explanation_sheet
     from tilewright.report.schedule import schedule_sheet as schedule_sheet
@@ -60,6 +59,9 @@ if TYPE_CHECKING:
     from tilewright.report.sheet import write_sheet as write_sheet
     from tilewright.report.studies import axes_sheet as axes_sheet
     from tilewright.report.studies import axes_tree as axes_tree
+    from tilewright.report.studies import contest_curves as contest_curves
+    from tilewright.report.studies import contest_sheet as contest_sheet
+    from tilewright.report.studies import contest_tree as contest_tree
     from tilewright.report.studies import landscape_points as landscape_points
     from tilewright.report.studies import landscape_sheet as landscape_sheet
     from tilewright.report.studies import landscape_tree as landscape_tree
@@ -73,8 +75,6 @@ if TYPE_CHECKING:
     from tilewright.report.terminal import print_run as print_run
     from tilewright.report.terminal import print_vectors as print_vectors
     from tilewright.report.tokens import token_lines as token_lines
-    from tilewright.report.trees import tree_plan as tree_plan
-    from tilewright.report.trees import tree_sheet as tree_sheet
     from tilewright.report.validation import accuracy_page as accuracy_page
     from tilewright.report.validation import print_scoreboard as print_scoreboard
 

@@ -14,9 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tilewright.base import together, write_whole
 from tilewright.mapping import NestRoom, NestRow, NestTile
 from tilewright.report import figures, quantities
-from tilewright.report.fronts import fronts_figure, layer_front_figure
+from tilewright.report.fronts import (
+    fronts_figure,
+    layer_front_figure,
+    network_front_choices,
+    network_front_figure,
+    network_front_lines,
+)
 from tilewright.report.network import PARTS, energy_parts, energy_sentence
-from tilewright.report.network_front import network_front_choices, network_front_figure, network_front_lines
 from tilewright.report.terminal import search_time, vector_table
 from tilewright.report.tokens import token_lines
 from tilewright.store import (

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.base import together
-from tilewright.report.fronts import front_rows
-from tilewright.report.network_front import network_front_lines, network_front_table
+from tilewright.report.fronts import front_rows, network_front_lines, network_front_table
 from tilewright.report.quantities import (
     MISSING,
     TIMES,

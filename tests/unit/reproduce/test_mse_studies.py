@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.report.search_plots import log_axis
 from tilewright.reproduce import Setting, run_study
-from tilewright.reproduce.mse_fig5_7 import ALL, CLAIMS, _judge
+from tilewright.reproduce.mse_operators import ALL, CLAIMS, _judge_orders
 from tilewright.reproduce.mse_study import published, space_of, workload
 from tilewright.search import search
 from tilewright.search.mapper import read_options
@@ -70,12 +70,12 @@ def test_verdicts_on_orders():
         return {"groups": groups, "ratio": ratio, "own": own, "best": 1.0, "largest": largest}
 
     def verdicts(*runs):
-        return [judged.verdict for judged in _judge(runs, [])]
+        return [judged.verdict for judged in _judge_orders(runs, [])]
 
     assert verdicts(run(16, 14.4), run(16, 14.4)) == ["holds"] * 4
     assert verdicts(run(300, 3.0, 1.2, 40), run(300, 3.0, 1.2, 40)) == ["holds in direction"] * 4
     # 1.5 times the best is no place of its own where the spread's median is 1.99
-    none = _judge([run(3000, 1.5, 1.4, 2), run(3000, 1.5, 1.4, 2)], [run(3, 2.0)])
+    none = _judge_orders([run(3000, 1.5, 1.4, 2), run(3000, 1.5, 1.4, 2)], [run(3, 2.0)])
     assert [judged.verdict for judged in none] == ["does not hold"] * 4
     assert none[0].ours == "3e+03 (from 3e+03 to 3e+03); ours 3"
     assert [judged.claim for judged in none] == list(CLAIMS)

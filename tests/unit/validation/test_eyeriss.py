@@ -7,8 +7,7 @@ import pytest
 
 from tilewright.hardware import load_accelerator, preset
 from tilewright.validation import validate
-from tilewright.validation.eyeriss import FOLDER, layers
-from tilewright.validation.row_stationary import Passes, active_elements, row_stationary
+from tilewright.validation.eyeriss import FOLDER, Passes, active_elements, layers, row_stationary
 from tilewright.workload import convolution
 
 PUBLISHED = json.loads((FOLDER / "alexnet.json").read_text())
