@@ -132,21 +132,12 @@ def failing(columns: Sequence[str]) -> Measure:
     return measure
 
 
-@dataclass(frozen=True)
-class ContestOutcome:
-    """What came of a table's searches: figures by seed of each traffic, and the table of all."""
+def contest(printed: Printed, setting: Setting, runner: Runner, measured: Sequence[Measures], *judged: Judgement,
+            notes: tuple[str, ...] = ()) -> Findings:
+    """Search what a table is of, in the rows of the setting's ``networks`` and ``budgets``, by its ``methods``.
 
-    seeds: Mapping[bool, Sequence[Figures]]
-    table: Table
-
-    def findings(self, measured: Sequence[Measures], *judged: Judgement, notes: tuple[str, ...] = ()) -> Findings:
-        """Judge what is measured (with free traffic, if that was asked for), and add what was judged otherwise."""
-        figures = next(iter(self.seeds.values()))
-        return Findings((self.table,), (*(one.judged(figures) for one in measured), *judged), notes=notes)
-
-
-def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcome:
-    """Search what a table is of, in the rows of the setting's ``networks`` and ``budgets``, by its ``methods``."""
+    What is ``measured`` is judged with free traffic, if that was asked for; ``judged`` was judged otherwise.
+    """
     rows = []
     for row in printed.rows:
         asked = printed.way(row, printed.columns[-1]).asked
@@ -168,8 +159,10 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
         seeds[free] = [{row: {name: figure(own[row, name], found, optima, seed) for name in columns} for row in rows}
                        for seed in range(setting.seeds)]
     every_style = sorted({(way.asked.network, way.asked.style) for way in ways.values()})
-    notes = tuple(confirmed_note(runner, *one) for one in every_style)
-    return ContestOutcome(seeds, _table(printed, ways, seeds, optima, notes))
+    confirmed = tuple(confirmed_note(runner, *one) for one in every_style)
+    first = next(iter(seeds.values()))
+    return Findings((_table(printed, ways, seeds, optima, confirmed),),
+                    (*(one.judged(first) for one in measured), *judged), notes=notes)
 
 
 def figure(way: Way, found: Mapping[tuple[Query, str], Sequence[Mapping[str, Any]]],
@@ -277,7 +270,7 @@ MEASURED_4, (AVERAGES,) = TABLE_4.measured(
               Setting("full", 10, FULL | {"budgets": BUDGETS}))
 def run84(setting: Setting, runner: Runner) -> Findings:
     """Let every method allocate under every budget."""
-    return contest(TABLE_4, setting, runner).findings(MEASURED_4, averages(TABLE_4.figures), notes=(
+    return contest(TABLE_4, setting, runner, MEASURED_4, averages(TABLE_4.figures), notes=(
         "Baselines are blind to how far they are over a budget. Energies are ours and not comparable to those "
         "published.",))
 
@@ -318,9 +311,8 @@ MEASURED_6, (RANGE_6, LOOSER) = TABLE_6.measured((best("MIX"), tuple(STYLES)), (
               Setting("full", 10, FULL), cells=OWNER)
 def run86(setting: Setting, runner: Runner) -> Findings:
     """Let the agent allocate in each style, and with a choice."""
-    return contest(TABLE_6, setting, runner).findings(
-        MEASURED_6, stated_ranges(RANGE_6, with_best(TABLE_6.figures), [("single", "MIX", ("4", "69"))]),
-        looser(TABLE_3, TABLE_6))
+    stated = stated_ranges(RANGE_6, with_best(TABLE_6.figures), [("single", "MIX", ("4", "69"))])
+    return contest(TABLE_6, setting, runner, MEASURED_6, stated, looser(TABLE_3, TABLE_6))
 
 
 def looser(*tables: Printed) -> Judgement:
@@ -352,8 +344,7 @@ STATED_7 = [("first valid", "global", ("56", "99")), ("global", "fine-tuned", ("
               Setting("full", 10, STAGES), cells=OWNER)
 def run87(setting: Setting, runner: Runner) -> Findings:
     """Let both stages allocate."""
-    return contest(TABLE_7, setting, runner).findings(
-        MEASURED_7, stated_ranges(RANGES_7, TABLE_7.figures, STATED_7))
+    return contest(TABLE_7, setting, runner, MEASURED_7, stated_ranges(RANGES_7, TABLE_7.figures, STATED_7))
 
 
 SOLVERS = {"GA": "ga", "PPO2": "ppo", CONX: ONE_STAGE}
@@ -366,8 +357,7 @@ MEASURED_3, (SAME,) = TABLE_3.measured(
               Setting("full", 10, FULL), cells=OWNER)
 def run83(setting: Setting, runner: Runner) -> Findings:
     """Let the methods allocate for every network and style."""
-    return contest(TABLE_3, setting, runner).findings(
-        MEASURED_3, agreement(TABLE_3, TABLE_4, TABLE_6, TABLE_7), notes=(
+    return contest(TABLE_3, setting, runner, MEASURED_3, agreement(TABLE_3, TABLE_4, TABLE_6, TABLE_7), notes=(
             "T5 small stands for the transformer, whose sizes it has. Sequences and batches are the zoo's, as those of "
             "the paper are not told: cycles of GNMT, transformer and NCF cannot be compared with the printed ones.",))
 
@@ -416,7 +406,7 @@ MEASURED_5, _ = TABLE_5.measured((least, (CONX,)), (lead(CONX, OTHERS), (CONX,))
               Setting("full", 5, FULL | {"methods": TABLE_5.columns}), cells=OWNER)
 def run85(setting: Setting, runner: Runner) -> Findings:
     """Let the agents act."""
-    return contest(TABLE_5, setting, runner).findings(MEASURED_5, notes=(
+    return contest(TABLE_5, setting, runner, MEASURED_5, notes=(
         "Others are those of Stable-Baselines3 with their defaults; TRPO stands for ACKTR, which it lacks.",))
 
 
@@ -443,12 +433,12 @@ STATED_8 = [("dla global", "dla fine-tuned", ("7", "36")), ("baseline-dla", "MIX
               Setting("full", 10, STAGES), cells=OWNER)
 def run88(setting: Setting, runner: Runner) -> Findings:
     """Let the method allocate in one style and with a choice."""
-    found = contest(TABLE_8, setting, runner)
     cells = runner.run([optimum_cell(TABLE_8.way(row, COLUMNS[0]).asked) for row in TABLE_8.rows])
     bounds = {row: float(cell["bound"]) for row, cell in zip(TABLE_8.rows, cells, strict=True)}
-    return found.findings(MEASURED_8, possible(TABLE_8, bounds), stated_ranges(RANGES_8, TABLE_8.figures, STATED_8),
-                          notes=("Bytes are those of one element of each layer; elements from 1 to 128, all of them. "
-                                 "The first stage has a ninth of the epochs and the levels of table 8.1.",))
+    stated = stated_ranges(RANGES_8, TABLE_8.figures, STATED_8)
+    return contest(TABLE_8, setting, runner, MEASURED_8, possible(TABLE_8, bounds), stated, notes=(
+        "Bytes are those of one element of each layer; elements from 1 to 128, all of them. The first stage has a "
+        "ninth of the epochs and the levels of table 8.1.",))
 
 
 def possible(printed: Printed, bounds: Mapping[Row, float]) -> Judgement:
@@ -491,6 +481,6 @@ MEASURED_9, _ = TABLE_9.measured((recurrent, tuple(COUNTS)), (twelve, tuple(COUN
 def run89(setting: Setting, runner: Runner) -> Findings:
     """Let both policies choose among so many levels."""
     levels = ", ".join(" ".join(map(str, LEVELS[count])) for count in (10, 14))
-    return contest(TABLE_9, setting, runner).findings(MEASURED_9, notes=(
+    return contest(TABLE_9, setting, runner, MEASURED_9, notes=(
         f"Which numbers 10 and 14 levels are is not told; here {levels}, and as many filters. Budgets are those of 12 "
         "levels.",))

@@ -54,16 +54,8 @@ Points = dict[str, list[Point]]
 Measures = tuple[tuple[Claim, Callable[[Points], float], Callable[[float], str]], ...]
 
 
-@dataclass(frozen=True)
-class _MapperSweep:
-    """What came of all searches of one mapper: points of median runs, and those of every seed."""
-
-    points: Points
-    seeds: list[Points]
-
-
-def sweep(setting: Setting, runner: Runner, mapper: str) -> _MapperSweep:
-    """Search all layers of both workloads on all arrays under all strategies."""
+def sweep(setting: Setting, runner: Runner, mapper: str) -> tuple[Points, list[Points]]:
+    """Search all layers of both workloads on all arrays under all strategies: points of median runs, and by seed."""
     parts = [(part, array, strategy) for part in WORKLOADS for array in setting["arrays"] for strategy in STRATEGIES]
     layers = {part: workload(setting["every"]) for part, (_, workload) in WORKLOADS.items()}
     matches = [Match(layer, eyeriss_like(*array), strategy, "row-stationary", mapper, setting["samples"])
@@ -79,7 +71,7 @@ def sweep(setting: Setting, runner: Runner, mapper: str) -> _MapperSweep:
                                     network_total(entries, "latency_cycles"), entries))
         return made
 
-    return _MapperSweep(points(found), [points(one) for one in by_seed(found)])
+    return points(found), [points(one) for one in by_seed(found)]
 
 
 def _bounds(part: str, point: Point) -> tuple[float, float]:
@@ -133,11 +125,11 @@ def _compared(setting: Setting, runner: Runner, measures: Measures, plot: Callab
               *notes: str) -> Findings:
     """Judge measures by the mapper named first, and tell those of the others' median runs beside."""
     by_mapper = {mapper: sweep(setting, runner, mapper) for mapper in setting["mappers"]}
-    found = next(iter(by_mapper.values()))
-    judged = tuple(judge(claim, [measure(one) for one in found.seeds], ", ".join(
-        f"{say(measure(swept.points))} ({mapper})" for mapper, swept in by_mapper.items()))
+    found, seeds = next(iter(by_mapper.values()))
+    judged = tuple(judge(claim, [measure(one) for one in seeds], ", ".join(
+        f"{say(measure(points))} ({mapper})" for mapper, (points, _) in by_mapper.items()))
         for claim, measure, say in measures)
-    return Findings(_tables(found.points), judged, tuple(plot(part, points) for part, points in found.points.items()),
+    return Findings(_tables(found), judged, tuple(plot(part, points) for part, points in found.items()),
                     (*notes, BESIDE))
 
 

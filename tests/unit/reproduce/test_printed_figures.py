@@ -170,7 +170,7 @@ class Known:
 def test_what_is_printed_stands_above_figures_with_free_traffic_and_through_the_dram():
     setting = Setting("some", 3, {"epochs": 2, "traffic": ("free", "dram"), "networks": ("mobilenet-v2",),
                                   "budgets": ("area=iot",), "methods": ("A2C", "Con'X", "A2C min", "Con'X min")})
-    found = contest(tables.TABLE_5, setting, Known()).table
+    found = contest(tables.TABLE_5, setting, Known(), ()).tables[0]
     assert found.columns == ("Network", "Objective", "Budget", "Figures", "A2C", "Con'X", "A2C min", "Con'X min",
                              "Optimum", "Con'X above the optimum")
     of, energy = ("mobilenet-v2", "energy", "area=iot"), tables.TABLE_5.figures["mobilenet-v2", "energy", "area=iot"]
@@ -181,4 +181,4 @@ def test_what_is_printed_stands_above_figures_with_free_traffic_and_through_the_
     assert found.rows[1][4:6] == ("3.0E+08", "3.0E+08")
     assert "Where the optimum is none, even the smallest choices are over the budget." in found.notes
     free = replace(setting, values=setting.values | {"traffic": ("free",)})
-    assert contest(tables.TABLE_5, free, Known()).table.notes == found.notes[:-1]
+    assert contest(tables.TABLE_5, free, Known(), ()).tables[0].notes == found.notes[:-1]
