@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.api import engine
+from tilewright.api import places
 from tilewright.api.tasks import read_budget
 from tilewright.api.warm import OFF, warm_budget
 from tilewright.cost import kept_bounds, layer_bounds
@@ -268,17 +268,17 @@ def test_the_engine_compiles_where_nothing_can_be_written(tmp_path, monkeypatch)
     """No place beside the code and none in the home: a passing folder, and a word about it."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.delitem(sys.modules, "numba", raising=False)
-    monkeypatch.setattr(engine, "PACKAGE", tmp_path / "file")
+    monkeypatch.setattr(places, "PACKAGE", tmp_path / "file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     (tmp_path / "file").write_text("no folder can be made here")
     with pytest.warns(RuntimeWarning, match="set NUMBA_CACHE_DIR to a folder"):
-        engine.ready_cache()
+        places.ready_cache()
     assert Path(os.environ["NUMBA_CACHE_DIR"]).is_dir()
     with warnings.catch_warnings():
-        engine.ready_cache()
+        places.ready_cache()
     os.environ["NUMBA_CACHE_DIR"] = ""
     (tmp_path / "file").unlink()
-    engine.ready_cache()
+    places.ready_cache()
     assert os.environ["NUMBA_CACHE_DIR"] == ""
 
 
