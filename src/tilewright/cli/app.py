@@ -25,7 +25,6 @@ from tilewright.cli import (
     listing,
     machines,
     mapping,
-    pipeline,
     plans,
     replay,
     reproduce,
@@ -35,7 +34,6 @@ from tilewright.cli import (
     systolic,
     training,
     validate,
-    verify,
 )
 from tilewright.cli.options import INTERRUPTED
 
@@ -52,11 +50,11 @@ app = typer.Typer(
 _FULL = errno.ENOSPC, errno.EDQUOT
 
 VERBS: dict[str, Callable[..., None] | typer.Typer] = {
-    "map": mapping.map_network, "pipeline": pipeline.pipeline, "evaluate": evaluate.evaluate,
+    "map": mapping.map_network, "pipeline": mapping.pipeline, "evaluate": evaluate.evaluate,
     "explain": explain.explain, "replay": replay.replay, "convert": convert.convert, "systolic": systolic.systolic,
     "array": systolic.array, "bounds": bounds.bounds, "space": space.space, "flexibility": machines.flexibility,
     "explore": machines.explore, "design": machines.design, "sweep": machines.sweep, "schedule": plans.schedule,
-    "allocate": plans.allocate, "verify": verify.verify, "pack": plans.pack, "fuse": plans.fuse,
+    "allocate": plans.allocate, "verify": plans.verify, "pack": plans.pack, "fuse": plans.fuse,
     "compare": study.compare, "study": study.app, "list": listing.list_things, "show": stored.show,
     "export": stored.export, "prune": stored.prune, "bench": bench.bench, "train-surrogate": training.train_surrogate,
     "train-fuser": training.train_fuser, "recommend": systolic.recommend,

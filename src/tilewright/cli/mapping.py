@@ -1,4 +1,4 @@
-"""``tilewright map``: the main job."""
+"""``tilewright map``, the main job, and ``pipeline``: layers side by side, each on an accelerator of its own."""
 
 import threading
 from collections.abc import Callable
@@ -10,9 +10,21 @@ import typer
 import tilewright.api
 import tilewright.report
 import tilewright.store
-from tilewright.api.options import RunOptions
+from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.base import InputError
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, Strict, console, ready, say, verb, write_text
+from tilewright.cli.options import (
+    INTERRUPTED,
+    Asked,
+    Json,
+    Page,
+    Strict,
+    console,
+    ready,
+    say,
+    verb,
+    write_json,
+    write_text,
+)
 
 
 @verb(RunOptions)
@@ -138,3 +150,31 @@ def _exit_code(run: "tilewright.api.Run", strict: bool) -> int:
         return 1
     infeasible = any(layer.search is not None and not layer.search.feasible for layer in run.record.layers)
     return int(infeasible or run.record.totals.unmapped_layers > 0)
+
+
+@verb(PipelineOptions)
+def pipeline(asked: Asked, report: Page = None, json: Json = None) -> None:
+    """Optimise a network as a pipeline: each layer on an accelerator of its own, which NAME in --arch describes.
+
+    First every layer is searched for latency: the slowest sets the pace. Then every layer is searched for energy (or
+    power) within it; none ends worse. Exit code 1: a layer has no legal mapping, or the limit is not kept; 130: Ctrl-C.
+    """
+    from tilewright.api import pipeline as search_both
+    from tilewright.report import LayersBar, print_sheet
+
+    ready(report, json)
+    with LayersBar() as shown:
+        found = search_both(**asked, progress=shown)
+    print_sheet(found.sheet, console(json))
+    for run in (found.first, found.then):
+        if run is not None and run.kept is not None:
+            typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
+    if found.first.library.warning:
+        typer.echo(found.first.library.warning, err=True)
+    write_json(json, found.plain, ensure_ascii=False)
+    if report is not None:
+        typer.echo(f"Report {found.write_report(report)}", err=True)
+    if found.result.unfinished:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(int(not found.result.feasible or any(
+        layer.then is not None and not layer.then.feasible for layer in found.result.layers)))

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, Fanout, load_accelerator, preset
 from tilewright.mapping import LevelLoops, Loop, Mapping, is_legal
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 from tilewright.workload import Operator, zoo
 
 
@@ -184,7 +184,7 @@ def _milliseconds(cost: Cost, accelerator: Accelerator) -> float:
     return cost.latency_cycles / accelerator.frequency_mhz / 1000
 
 
-register(described(
+add_own(
     "eyeriss",
     (Quantity(TIME, "ms", "the dense model on `data/eyeriss/chip.yaml`", ordered=True),
      Quantity(PLAIN_TIME, "ms", "the dense model on the preset `eyeriss`, whose filters arrive beside the work",
@@ -192,9 +192,9 @@ register(described(
      Quantity(ACTIVE, "", "of the mapping"), Quantity(FRAMES, "1/s", "4 images in the sum of all times"),
      Quantity(BUFFER, "MiB", "all accesses of the dense model to `GLB`", ordered=True),
      Quantity(COMPRESSED, "MiB", "reads and updates of DRAM, feature maps by run lengths", ordered=True),
-     Quantity(UNCOMPRESSED, "MiB", "the same, every word", ordered=True)), run_chip))
+     Quantity(UNCOMPRESSED, "MiB", "the same, every word", ordered=True)), run_chip)
 
-register(described(
+add_own(
     "eyeriss-energy",
     (Quantity(DRAM, "10⁹ MACs", "the dense model on `data/eyeriss/isca2016.yaml`", ordered=True),
-     Quantity(REGISTERS, "10⁹ MACs", "the same", ordered=True)), run_paper))
+     Quantity(REGISTERS, "10⁹ MACs", "the same", ordered=True)), run_paper)

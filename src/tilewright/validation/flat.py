@@ -21,7 +21,7 @@ from tilewright.fusion.flat import (
     rerun_cost,
 )
 from tilewright.hardware import preset
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 
 BYTES, LATENCY, ENERGY = "DRAM bytes", "latency", "DRAM energy"
 BUFFERED, IDEAL = "share of the footprint in the buffer", "ideal latency"
@@ -69,7 +69,7 @@ def run(watch: ValidationWatch) -> SetFigures:
         f"{below} published latencies are below what no plan can beat (`tilewright.fusion.flat.attention_bound`)."))
 
 
-register(described(
+add_own(
     "flat",
     (Quantity(BYTES, "B", ordered=True), Quantity(LATENCY, "s", ordered=True), Quantity(IDEAL, "s"), Quantity(BUFFERED),
-     Quantity(ENERGY, "pJ")), run))
+     Quantity(ENERGY, "pJ")), run)

@@ -16,8 +16,7 @@ from tilewright.validation.records import (
     Quantity,
     SetFigures,
     ValidationWatch,
-    described,
-    register,
+    add_own,
     summary,
 )
 
@@ -60,4 +59,4 @@ def run(watch: ValidationWatch) -> SetFigures:
         f"too much, it is up to {100 * high.error:.1f} % ({high.case})."))
 
 
-register(described("gemmini", (ROUNDS, PLAIN), run))
+add_own("gemmini", (ROUNDS, PLAIN), run)

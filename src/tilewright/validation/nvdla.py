@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.cost import DenseModel, Totals, layer_bounds
 from tilewright.hardware import Accelerator, Bandwidth, Fanout, Memory, preset
 from tilewright.mapping import dataflow
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 from tilewright.workload import unique_operators, zoo
 
 FILE = DATA / "nvdla.json"
@@ -59,4 +59,4 @@ def run(watch: ValidationWatch) -> SetFigures:
         f"No mapping makes more than {', '.join(most)} frames per second by our bounds, in the order of the table.",))
 
 
-register(described("nvdla", (FRAMES,), run))
+add_own("nvdla", (FRAMES,), run)

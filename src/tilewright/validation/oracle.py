@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import KINDS, walk
 from tilewright.validation.random_nests import random_case
-from tilewright.validation.records import Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import Figure, Quantity, SetFigures, ValidationWatch, add_own
 
 SEED = 2026
 QUICK, FULL = 500, 10_000
@@ -37,7 +37,7 @@ def _compared(name: str, ours: Cost, oracle: Cost) -> Iterator[Figure]:
     yield Figure(name, ENERGY, ours.energy_pj, oracle.energy_pj)
 
 
-register(described(
+add_own(
     "oracle",
     (Quantity(COUNTS, "words", "reads, fills, updates and drains of every memory and tensor"),
      Quantity(STEPS, "cycles"), Quantity(CYCLES, "cycles", "with ramps"), Quantity(ENERGY, "pJ")), run, about=(
@@ -47,4 +47,4 @@ register(described(
     "another instance of a memory than the first may be the busiest: lanes over a sliding axis of the *output* "
     "(transposed convolutions), operands with holes carried over by lanes of unequal width, ports at such rates as 0.7 "
     "words a cycle. Ours are the closed forms for single mappings; that test holds the compiled engine, which searches "
-    "use, to the same figures.")))
+    "use, to the same figures."))

@@ -96,19 +96,19 @@ class ReferenceSet:
     deeper: bool = False
 
 
-def described(name: str, quantities: tuple[Quantity, ...], run: Callable[[ValidationWatch], SetFigures],
-              **more: Any) -> ReferenceSet:
-    """Return one of our own sets, which ``data/sets.toml`` describes in words."""
-    told = tomllib.loads((DATA / "sets.toml").read_text(encoding="utf-8"))[name]
-    return ReferenceSet(name=name, quantities=quantities, run=run, **told | more)
-
-
 SETS: Registry[ReferenceSet] = Registry("reference set")
 
 
 def register(found: ReferenceSet) -> ReferenceSet:
     """Add a set to those that `validate` runs."""
     return SETS.register(found.name)(found)
+
+
+def add_own(name: str, quantities: tuple[Quantity, ...], run: Callable[[ValidationWatch], SetFigures],
+            **more: Any) -> None:
+    """Add one of our own sets, which ``data/sets.toml`` describes in words."""
+    told = tomllib.loads((DATA / "sets.toml").read_text(encoding="utf-8"))[name]
+    register(ReferenceSet(name=name, quantities=quantities, run=run, **told | more))
 
 
 @dataclass(frozen=True)

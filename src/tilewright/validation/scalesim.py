@@ -19,7 +19,7 @@ from tilewright.cost import (
     SystolicMemories,
     systolic_layer,
 )
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 from tilewright.workload import Operator, convolution, matmul
 
 FILE = DATA / "scalesim.jsonl"
@@ -103,4 +103,4 @@ def _compared(case: ScaleSimCase) -> Iterator[Figure]:
         yield Figure(f"{case.id}{part}", quantity.name, left, right)
 
 
-register(described("scale-sim", (CYCLES, UTIL, READS, WRITES, DRAM_READS, DRAM_WRITES, OUR_CYCLES, OUR_WRITES), run))
+add_own("scale-sim", (CYCLES, UTIL, READS, WRITES, DRAM_READS, DRAM_WRITES, OUR_CYCLES, OUR_WRITES), run)

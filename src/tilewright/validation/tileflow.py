@@ -21,7 +21,7 @@ from tilewright.mapping import (
     Mapping,
     SharedLoop,
 )
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 from tilewright.workload import ROLES, AxisLink, Digit, matmul
 
 CYCLES, FETCHED, WRITTEN = "cycles", "words from memory", "words to memory"
@@ -90,7 +90,7 @@ def run(watch: ValidationWatch) -> SetFigures:
     return SetFigures(tuple(figures))
 
 
-register(described(
+add_own(
     "tileflow",
     (Quantity(CYCLES, "cycles", "the fused model", ordered=True), Quantity(FETCHED, "words"),
-     Quantity(WRITTEN, "words"), Quantity(READ, "words"), Quantity(UPDATED, "words")), run))
+     Quantity(WRITTEN, "words"), Quantity(READ, "words"), Quantity(UPDATED, "words")), run)

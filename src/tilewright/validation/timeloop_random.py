@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import TIMELOOP, Replay, replay
 from tilewright.interop import Case, parse_case
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 
 FILE = DATA / "timeloop-random.jsonl"
 FURTHER = DATA / "timeloop-further.jsonl"
@@ -96,11 +96,11 @@ def _same_counts(ours: Cost, theirs: dict[str, Any]) -> bool:
                for mine in [ours.counts[tuple(place.split("."))]])
 
 
-register(described(
+add_own(
     "timeloop-random",
     (Quantity(REPLAYED, "words", "a literal walk under Timeloop's conventions; reads, fills, updates per instance, "
               "instances and tiles"),
      Quantity(REPLAYED_CYCLES, "cycles", "the same walk"), Quantity(REPLAYED_ENERGY, "pJ", "the same walk"),
      Quantity(WORDS, "words", "the fast model: reads, fills and updates of all memories", ordered=True),
      Quantity(CYCLES, "cycles", "the fast model, without ramps, which Timeloop does not know", ordered=True),
-     Quantity(ENERGY, "pJ", "the fast model", ordered=True)), run))
+     Quantity(ENERGY, "pJ", "the fast model", ordered=True)), run)

@@ -14,7 +14,7 @@ from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import TIMELOOP, replay
 from tilewright.hardware import Accelerator, Memory, load_accelerator
 from tilewright.mapping import Mapping, load_mapping
-from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, described, register
+from tilewright.validation.records import DATA, Figure, Quantity, SetFigures, ValidationWatch, add_own
 from tilewright.workload import Operator, convolution
 
 FOLDER = DATA / "timeloop-tutorial"
@@ -107,6 +107,6 @@ QUANTITIES = (
     Quantity(UNDRAINED, "pJ", "the same, where a drain costs nothing; Timeloop prints five digits"),
     Quantity(ENERGY, "pJ", "the same, where a drain costs as much as a read"))
 
-register(described("timeloop-tutorial", QUANTITIES, run))
+add_own("timeloop-tutorial", QUANTITIES, run)
 
-register(described("timeloop-designs", QUANTITIES, run_designs))
+add_own("timeloop-designs", QUANTITIES, run_designs)
