@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.jobs import Runner
 from tilewright.reproduce import REPRODUCTIONS, Setting, magma_systems
-from tilewright.reproduce.magma_figures import AVERAGES, TASKS, plans_of, printed_epoch, printed_factors
+from tilewright.reproduce.magma_figures import AVERAGES, OVER_SYSTEMS, plans_of, printed_epoch, printed_factors
 
 
 @pytest.fixture(autouse=True)
@@ -115,9 +115,9 @@ def test_warm_starts_gain_or_not():
 
 
 def test_the_text_of_table_7_4_does_not_follow_from_it():
-    found = printed_factors(AVERAGES, TASKS)
+    found = printed_factors(AVERAGES, OVER_SYSTEMS)
     assert found.verdict == "does not hold" and found.because.count("the text has") == 1 and "152" in found.because
-    assert printed_factors(AVERAGES, {**TASKS, "recom": (0.006, 0.88)}).verdict == "holds"
+    assert printed_factors(AVERAGES, {**OVER_SYSTEMS, "recom": (0.006, 0.88)}).verdict == "holds"
     assert printed_epoch(AVERAGES["1"]).verdict == "does not hold"
     assert printed_epoch(0.93).verdict == "holds"
 
