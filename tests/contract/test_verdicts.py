@@ -319,10 +319,9 @@ def patched(monkeypatch, watch):
     """Let what is counted and not searched for come out otherwise too: bounds, spaces, folds."""
     from tilewright.reproduce import (
         confuciux_figures,
+        flexion_axes,
         flexion_future,
         flexion_isolation,
-        flexion_parallelism,
-        flexion_shape,
         flexion_tile,
         gamma_contest,
         gamma_fig4_4,
@@ -348,7 +347,7 @@ def patched(monkeypatch, watch):
     monkeypatch.setattr(confuciux_figures, "styles_of", lambda run: (styles(run), early, early[::-1])[min(turn, 2)])
     real = Isolation.bound
     monkeypatch.setattr(Isolation, "bound", lambda *given: real(*given) * factor)
-    flexions, folds = Isolation.flexions, flexion_shape.folds
+    flexions, folds = Isolation.flexions, flexion_axes.folds
 
     def printed(self, target, name="MnasNet"):
         row = next((row for row in self.published if (row.layer, row.target) == (name, target)), None)
@@ -357,14 +356,14 @@ def patched(monkeypatch, watch):
             value * (1 + abs(watch.worth(target, name)) * (turn == 2)) for value in ours)
 
     monkeypatch.setattr(Isolation, "flexions", printed)
-    monkeypatch.setattr(flexion_shape, "folds", lambda *given: folds(*given) * (
+    monkeypatch.setattr(flexion_axes, "folds", lambda *given: folds(*given) * (
         1 if turn < 2 else 1 + abs(watch.worth(*given))))
     if turn == 1:
         runtimes = {(row.layer, row.target): row.runtime for row in flexion_isolation.printed_rows("S")}
-        monkeypatch.setattr(flexion_shape, "_least", lambda layer, target: (
-            runtimes[layer, target] * folds(flexion_shape._parallel(layer), (32, 32)), (32, 32)))
+        monkeypatch.setattr(flexion_axes, "_least", lambda layer, target: (
+            runtimes[layer, target] * folds(flexion_axes._parallel(layer), (32, 32)), (32, 32)))
     if watch.kept is None:  # invented mappings are none, and what is counted of them is only shown
-        monkeypatch.setattr(flexion_parallelism, "_unusual", lambda *_: Counter())
+        monkeypatch.setattr(flexion_axes, "_unusual", lambda *_: Counter())
         monkeypatch.setattr(flexion_future, "load_accelerator", fixed_design)
         for module, names in ((flexion_isolation, ("_chosen",)), (flexion_tile, ("_formal_table",)),
                               (mse_operators, ("_order_study", "_groups", "orders_plot"))):

@@ -24,9 +24,8 @@ from tilewright.hardware import (
 )
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, apart, judge, lower, part_of
+from tilewright.reproduce.flexion_axes import INPUT, KC, OUTPUT, WEIGHT, YX
 from tilewright.reproduce.flexion_isolation import Results, Target, oracle_note, search_all, total
-from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
-from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
 from tilewright.reproduce.searching import Layer, bound_figures, by_seed, network_layers
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, claims, published, reproduction

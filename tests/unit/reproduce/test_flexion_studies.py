@@ -7,10 +7,10 @@ import pytest
 from tilewright.hardware import preset
 from tilewright.report.circles import apart, lens, nested, venn, venn_plot
 from tilewright.reproduce.claims import printed, right
+from tilewright.reproduce.flexion_axes import folds, shapes
 from tilewright.reproduce.flexion_future import PUBLISHED as FUTURE
 from tilewright.reproduce.flexion_future import partial
 from tilewright.reproduce.flexion_isolation import conv, shown_layers
-from tilewright.reproduce.flexion_shape import folds, shapes
 from tilewright.reproduce.flexion_tile import in_full
 
 

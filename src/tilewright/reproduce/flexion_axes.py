@@ -1,13 +1,15 @@
-"""Flexion, figures 3.11 and 3.12: what flexible array shapes are worth, by their building blocks and by array size."""
+"""Flexion, figures 3.9 to 3.12: what choices of loop orders, of dimensions to spread and of array shapes are worth."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from math import isqrt, log, log2
 
 from tilewright.codesign import with_array, with_flexibility
-from tilewright.hardware import ShapeFlexibility, preset
+from tilewright.hardware import OrderFlexibility, ParallelismFlexibility, ShapeFlexibility, preset
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, judge, lower, part_of, right
+from tilewright.mapping import flexible_machine, load_mapping
+from tilewright.reproduce.claims import Judgement, apart, judge, lower, part_of, right
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     WRITTEN,
@@ -17,6 +19,8 @@ from tilewright.reproduce.flexion_isolation import (
     Target,
     average_venn,
     axis_targets,
+    order_of,
+    pair_of,
     shape_of,
     study_table,
     sweep,
@@ -24,9 +28,110 @@ from tilewright.reproduce.flexion_isolation import (
 )
 from tilewright.reproduce.study import Findings, Setting, Table, claims, reproduction
 
+OUTPUT, WEIGHT, INPUT = (("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"), ("C", "P", "Q", "K", "R", "S"))
+
+ORDERS, MEAN, THREE, ALL_ORDERS, THREE_NEARLY, DEPTHWISE_ORDERS, FULL_ORDERS = claims(
+    "flexion-order", NEARLY=log(0.90) / log(0.89))
+
+
+@reproduction("flexion-order", Setting("quick", 2, {"samples": 1_000, "every": 1}),
+              Setting("full", 5, {"samples": 10_000, "every": 1}))
+def run_orders(setting: Setting, runner: Runner) -> Findings:
+    """Search the layers shown and the network on every machine."""
+    rigid = with_flexibility(preset("flexion"), order=OrderFlexibility((OUTPUT,)))
+    targets = axis_targets(rigid, "O", OrderFlexibility(), _=OrderFlexibility((OUTPUT, INPUT, WEIGHT)))
+    study = Isolation.of("O", targets, (16, 21, 29), setting["every"], order_of).searched(runner, setting)
+    table = study_table(study, "Order flexibility on layers of MnasNet (figure 3.9)")
+    return Findings((table,), _judge_orders(study),
+                    (average_venn(study, "Spaces of orders, averaged over the layers of MnasNet (figure 3.9 b)"),),
+                    ("Chosen, ours: the loops over tiles, at the DRAM; those that run once are left out.",))
+
+
+def _judge_orders(study: Isolation) -> tuple[Judgement, ...]:
+    found = study.printed()
+    rigid, part = (study.flexions(name)[1] for name in ("InFlex0100", "PartFlex0100"))
+    three, every = (study.runtimes(name) for name in ("PartFlex0100", "FullFlex0100"))
+    middle = [study.over_base(name)[0] for name in ("PartFlex0100", "FullFlex0100")]
+    last, bound = study.over_base("FullFlex0100", "Layer 29")[0], study.bound()
+    return (
+        judge(ORDERS, right(found), f"{right(found):.0%} of {len(found)}", "720 = 6!; 1/4!, 3/4! and 1/5!, 3/5!"),
+        judge(MEAN, right([(rigid, 0.01), (part, 0.03)]), f"{rigid:.3f} and {part:.3f}",
+              "most layers have four dimensions larger than 1, of which one order is 1/24 = 0.04"),
+        study.judged(THREE, "PartFlex0100"), study.judged(ALL_ORDERS, "FullFlex0100"),
+        judge(THREE_NEARLY, [part_of(a, b) for a, b in zip(three, every, strict=True)],
+              f"{middle[0] / middle[1]:.3f} times slower"),
+        judge(DEPTHWISE_ORDERS, [apart(each, 1.0) for each in study.runtimes("FullFlex0100", "Layer 29")],
+              f"runtime {last:.3f}"),
+        study.judged(FULL_ORDERS, "FullFlex1111", f"the compute bound is {bound:.3f} of InFlex's runtime: no machine "
+                     "of 1,024 elements can be faster"),
+    )
+
+
+PAIRS, LAST, TWO, ALL_PAIRS, DEPTHWISE_PAIRS, UNUSUAL, FULL_PAIRS = claims("flexion-parallelism")
+KC, YX = ("C", "K"), ("P", "Q")
+
+
+def isolation(shape: tuple[int, int], every: int) -> Isolation:
+    """Return the machines and layers of figure 3.10, on an array of ``shape``."""
+    targets = axis_targets(with_array(preset("flexion"), shape), "P", ParallelismFlexibility(),
+                           _=ParallelismFlexibility((KC, YX)))
+    return Isolation.of("P", targets, (10, 16, 29), every, pair_of)
+
+
+@reproduction("flexion-parallelism", Setting("quick", 2, {"samples": 1_000, "every": 2}),
+              Setting("full", 5, {"samples": 10_000, "every": 1}))
+def run_pairs(setting: Setting, runner: Runner) -> Findings:
+    """Search the layers shown and the network on every machine, on both arrays."""
+    study, square = (isolation(shape, setting["every"]).searched(runner, setting) for shape in ((16, 64), (32, 32)))
+    table = study_table(study, "Parallelism flexibility on layers of MnasNet, 16x64 array (figure 3.10 a)")
+    rows = tuple((name, target.name, *square.over_base(target.name, name))
+                 for name in (*(layer.name for layer in square.layers), "MnasNet") for target in square.targets)
+    second = Table("square", "The same on a 32x32 array (figure 3.10 b, which prints no figures)", (
+        "Layer", "Machine", "Runtime", "Energy", "EDP"), rows, ("Over those of InFlex0010 on the same array.",))
+    return Findings((table, second), _judge_pairs(study),
+                    (average_venn(study, "Spaces of pairs, averaged over the layers of MnasNet (figure 3.10 c)"),),
+                    ("Pairs are X-Y, so that K-C is told as C-K. Fixed tiles are per element: a dimension along a side "
+                     "has a tile as wide as the side.",))
+
+
+def _judge_pairs(study: Isolation) -> tuple[Judgement, ...]:
+    found = study.printed("Layer 10", "Layer 16")
+    rigid, part = (study.flexions(name, "Layer 29")[1] for name in ("InFlex0010", "PartFlex0010"))
+    two, every = (study.runtimes(name) for name in ("PartFlex0010", "FullFlex0010"))
+    below = study.below_bound("FullFlex1111")
+    unusual, usable = _unusual(study), {d for d, size in study.written["Layer 29"].dimensions if size > 1}
+    return (
+        judge(PAIRS, right(found), f"{right(found):.0%} of {len(found)}",
+              "1/30, 2/30; four dimensions larger than 1 have 12 pairs"),
+        judge(LAST, right([(rigid, 0.05), (part, 0.10)]), f"{rigid:.2f} and {part:.2f}",
+              f"the {len(usable)} dimensions larger than 1 ({' '.join(sorted(usable))}) have "
+              f"{len(usable) * (len(usable) - 1)} pairs, K-C none of them"),
+        study.judged(TWO, "PartFlex0010"), study.judged(ALL_PAIRS, "FullFlex0010"),
+        judge(DEPTHWISE_PAIRS, study.runtimes("FullFlex0010", "Layer 29"),
+              f"runtime {study.over_base('FullFlex0010', 'Layer 29')[0]:.3f}"),
+        judge(UNUSUAL, [b / a for a, b in zip(two, every, strict=True)],
+              ", ".join(f"{pair} {count} times" for pair, count in unusual.most_common()) or "none"),
+        study.judged(FULL_PAIRS, "FullFlex1111", "compute bounds over InFlex: " + ", ".join(
+            f"{name} {bound:.3f}" for name, _, bound in below) if below else ""),
+    )
+
+
+def _unusual(study: Isolation) -> "Counter[str]":
+    """Return the pairs, but K-C and Y-X either way round, that all layers together chose, and how often."""
+    found: Counter[str] = Counter()
+    machine = flexible_machine(study.machine("FullFlex0010"))
+    for layer in {layer.name: layer for layer in (*study.layers, *study.model)}.values():
+        value = study.results["FullFlex0010", layer.name].median
+        if value is not None:
+            pair = sorted(pair_of(load_mapping(value["mapping"], layer.operator, machine), layer.operator).split("-"))
+            if "none" not in pair and pair not in (["C", "K"], ["P", "Q"]):
+                found["-".join(pair)] += 1
+    return found
+
+
 SIDE = 32
 BLOCKS = {"InFlex0001": (32, 32), "PartFlex0001A": (16, 16), "PartFlex0001B": (4, 4), "FullFlex0001": (1, 1)}
-SIZES, FOLDS, FASTER, NEARLY, COARSE, LARGER = claims("flexion-shape", NEARLY=log(0.96 * 1.001) / log(0.96))
+SHAPES, FOLDS, FASTER, NEARLY, COARSE, LARGER = claims("flexion-shape", NEARLY=log(0.96 * 1.001) / log(0.96))
 
 
 def folds(sizes: tuple[int, int], shape: tuple[int, int]) -> int:
@@ -42,7 +147,7 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
 
 @reproduction("flexion-shape", Setting("quick", 2, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
               Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}))
-def run(setting: Setting, runner: Runner) -> Findings:
+def run_shapes(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),
                            A=ShapeFlexibility(blocks=(16, 16)), B=ShapeFlexibility(blocks=(4, 4)))
@@ -50,7 +155,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
     swept = sweep(runner, setting, study, {side * side: _machines(side) for side in setting["sides"]})
     table = study_table(study, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
-    return Findings((table, _fold_table(study), _sweep_table(swept)), _judge(study, swept), (venn, sweep_plot(
+    return Findings((table, _fold_table(study), _sweep_table(swept)), _judge_shapes(study, swept), (venn, sweep_plot(
         "arrays", "Runtime and W-F by array size (figure 3.12)", swept, ("square", "any shape"), {1: "any shape"},
         {"xaxis": {"type": "log", "title": {"text": "Elements"}},
          "yaxis": {"type": "log", "title": {"text": "Cycles"}}}, 1.05)), (_contradictions(),))
@@ -112,7 +217,7 @@ def _contradictions() -> str:
             "27x37 would). 24x42 is no array of 4x4 blocks: 42 is 10.5 of them.")
 
 
-def _judge(study: Isolation, swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
+def _judge_shapes(study: Isolation, swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
     sizes = study.printed()
     best = [(_least(row.layer, row.target)[0] / folds(_parallel(row.layer), (SIDE, SIDE)), row.runtime)
             for row in _folding(study) if row.target != "InFlex0001"]
@@ -120,7 +225,7 @@ def _judge(study: Isolation, swept: Sequence[SweepPoint]) -> tuple[Judgement, ..
     seeds = list(zip(*(study.runtimes(name) for name in names), strict=True))
     sixteen, four, full = (study.over_base(name)[0] for name in names)
     return (
-        judge(SIZES, right(sizes), f"{right(sizes):.0%} of {len(sizes)}",
+        judge(SHAPES, right(sizes), f"{right(sizes):.0%} of {len(sizes)}",
               "1, 4, 64 and 1,024 X sides of 1,024; a layer can use sides up to the size along it"),
         judge(FOLDS, right(best), " ".join(f"{ours:.2f}" for ours, _ in best)),
         study.judged(FASTER, "FullFlex0001"),
