@@ -58,23 +58,23 @@ def drawn_machine(rng):
     return Accelerator("drawn", (*levels, *([array("F")] if one(True, False) else [])), Compute("MAC", one(0.2, 1.0)))
 
 
-def space_of(operator, machine, objective, **more):
+def space_of(operator, machine, objective, ragged=False, **more):
     scorer = Scorer(Objective.parse(objective), operator, machine)
     weights = tuple((weight, metric.latency, metric.energy) for weight, metric in scorer.weights)
 
     def score(mapping):
-        assert is_legal(mapping, operator, machine)
+        assert is_legal(mapping, operator, machine), mapping
         cost = walk(operator, machine, mapping)
         return float(scorer.values(float(cost.latency_cycles), cost.energy_pj, 0.0))
 
-    return ProofSpace(operator, machine, weights, more), score, scorer
+    return ProofSpace(operator, machine, weights, more, ragged), score, scorer
 
 
-def least_of_all(operator, machine):
+def least_of_all(operator, machine, tiling="perfect", most=10_000):
     """Return the least score of all mappings, whatever memories keep, by objective; None where there are too many."""
     found = dict.fromkeys(OBJECTIVES, np.inf)
-    union = KeptSets(MapSpace(operator, machine, "perfect"))
-    if union.size().mappings > 10_000:
+    union = KeptSets(MapSpace(operator, machine, tiling))
+    if union.size().mappings > most:
         return None
     for member in union:
         model = DenseModel(operator, machine, member.layout)
@@ -134,8 +134,9 @@ def test_what_the_checker_does_not_know_is_refused():
         space_of(LAYERS[0], forwarding(machine), "edp")
     with pytest.raises(InputError, match="falls with more cycles"):
         space_of(LAYERS[0], machine, "power")
-    for asked, rule in (({}, "imperfect tiling"), ({"tiling": "perfect", "constraints": "latency<=1e9"}, "limits"), (
-            {"tiling": "perfect", "constraints": Constraints(loops={"DRAM": ("M",)})}, "what memories keep")):
+    for asked, rule in (
+            ({"tiling": "ruby-s"}, "ruby-s tiling"), ({"tiling": "perfect", "constraints": "latency<=1e9"}, "limits"),
+            ({"tiling": "perfect", "constraints": Constraints(loops={"DRAM": ("M",)})}, "what memories keep")):
         with pytest.raises(InputError, match=rule):
             tw.map(LAYERS[0], machine, certificate="never-written.json", store=False, **asked)
 

@@ -214,7 +214,7 @@ class RunOptions(VectorOptions, NetworkOptions, Goal, OnMachine):
     certificate: str | os.PathLike[str] | None = option(
         None, "--certificate", kind="path", metavar="FILE", never=True, says=(
             "Write the run as a certificate, whose bounds tilewright verify checks by a program of its own. With "
-            "perfect tiling and no limits."))
+            "perfect or imperfect tiling, and no limits."))
 
 
 @dataclass(frozen=True, kw_only=True)

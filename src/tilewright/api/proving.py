@@ -73,8 +73,8 @@ def checked(place: str | os.PathLike[str], optimum: bool = False, seconds: float
     Raises
     ------
     InputError
-        If there is no such run, or its mappings are not what the checker knows: with perfect tiling, under no limits
-        and no constraints but what memories keep, on machines that make no use of zeros and forward no words.
+        If there is no such run, or its mappings are not what the checker knows: with perfect or imperfect tiling, under
+        no limits and no constraints but what memories keep, on machines that make no use of zeros and forward no words.
     """
     if seconds is not None and not seconds > 0:
         raise InputError("seconds", "must be positive", seconds)
@@ -122,18 +122,20 @@ def is_run(place: str | os.PathLike[str]) -> bool:
 def provable(space: MapSpace, request: RequestRecord) -> ProofSpace:
     """Return a space as the checker knows it; an `InputError` where it does not."""
     unknown = {
-        f"{space.tiling} tiling": space.tiling != "perfect", "limits on layers": bool(request.constraints),
-        "a dataflow": bool(request.dataflow), "several densities": bool(request.densities),
+        f"{space.tiling} tiling": space.tiling not in {"perfect", "imperfect"},
+        "limits on layers": bool(request.constraints), "a dataflow": bool(request.dataflow),
+        "several densities": bool(request.densities),
         "constraints but of what memories keep": replace(space.constraints, keeps={}) != Constraints()}
     told = [what for what, there in unknown.items() if there]
     objective = Objective.parse(request.objective)
     if told or objective.traffic:
         raise InputError("certificate", "must be of what the checker knows: not of " + " and ".join(
-            told or ["traffic"]), space.operator.name, "Search with perfect tiling alone, or without a certificate")
+            told or ["traffic"]), space.operator.name,
+            "Search with perfect or imperfect tiling alone, or without a certificate")
     scorer = Scorer(objective, space.operator, space.accelerator)
     return ProofSpace(space.operator, space.accelerator, tuple(
         (weight * space.accelerator.area_um2 ** metric.area, metric.latency, metric.energy)
-        for weight, metric in scorer.weights), dict(space.constraints.keeps))
+        for weight, metric in scorer.weights), dict(space.constraints.keeps), space.tiling == "imperfect")
 
 
 def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: bool, watch: _Watch) -> CheckedClaim:
@@ -167,7 +169,7 @@ def _outside(mapping: Mapping, space: ProofSpace) -> Iterator[str]:
     """Yield why a mapping is none of the space."""
     extents = dict(space.operator.sizes)
     for loop in (loop for level in mapping.levels for loop in level.loops):
-        if extents[loop.dimension] % loop.step:
+        if extents[loop.dimension] % loop.step and not space.ragged:
             yield f"a step of {loop.step} does not divide {extents[loop.dimension]} of {loop.dimension}"
         extents[loop.dimension] = loop.step
     kept = {level: set(names) for level, names in full_keeps(mapping, space.operator, space.accelerator).items()}

@@ -12,9 +12,9 @@ from tilewright.cost.reference.conventions import Conventions as Conventions
 from tilewright.cost.reference.fused import walk_fused as walk_fused
 from tilewright.cost.reference.parting import Parting as Parting
 from tilewright.cost.reference.parting import partings as partings
+from tilewright.cost.reference.proof_space import EQUAL as EQUAL
+from tilewright.cost.reference.proof_space import GivenUp as GivenUp
 from tilewright.cost.reference.proof_space import ProofSpace as ProofSpace
-from tilewright.cost.reference.proofs import EQUAL as EQUAL
-from tilewright.cost.reference.proofs import GivenUp as GivenUp
 from tilewright.cost.reference.proofs import Verdict as Verdict
 from tilewright.cost.reference.proofs import check_claim as check_claim
 from tilewright.cost.reference.replay import Replay as Replay

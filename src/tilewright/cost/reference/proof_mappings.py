@@ -26,7 +26,7 @@ def mappings_of(space: ProofSpace, kept: Kept, counts: list[list[int]]) -> Itera
         else:
             last = at == space.places[len(space.memories) - 1]
             choices.append([[(name, own[name], None) for name in order] for order in (
-                [tuple(own)] if last else _orders(space, own))])
+                [tuple(own)] if last else orders(space, own))])
     for chosen in product(*choices):
         extents, entries = dict(space.operator.sizes), []
         for level, loops in zip(levels, chosen, strict=True):
@@ -65,7 +65,7 @@ def _sides(array: Fanout, lanes: Factors) -> Iterator[tuple[Factors, Factors]]:
                 return
 
 
-def _orders(space: ProofSpace, loops: Factors) -> list[tuple[str, ...]]:
+def orders(space: ProofSpace, loops: Factors) -> list[tuple[str, ...]]:
     """Return the orders of loops at a memory that may be best.
 
     Where no dimension is unused by several tensors, the innermost loop leaves one tensor in place at most; what else

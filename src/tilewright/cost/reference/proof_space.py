@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,12 @@ Kept = dict[str, tuple[str, ...]]
 """What every memory keeps."""
 Weights = tuple[tuple[float, int, int], ...]
 """Terms of an objective: the factor, and the powers of cycles and of energy, each 0 or 1."""
+EQUAL = 1e-9
+"""Scores that differ by no more of them are the same."""
+
+
+class GivenUp(Exception):
+    """The space is not gone through to its end; it says why."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,8 @@ class ProofSpace:
     weights: Weights
     fixed: Kept
     """What constraints fix of what memories keep."""
+    ragged: bool = False
+    """Whether tiles need not divide (see `ragged`); then every dimension counts by itself."""
 
     def __post_init__(self) -> None:
         machine, output = self.accelerator, self.operator.output
@@ -91,7 +99,7 @@ class ProofSpace:
         for name, size in sizes.items():
             if size > 1:
                 used = tuple(name in tensor.dimensions for tensor in self.operator.tensors)
-                found.setdefault((used, name if name in sliding else ""), []).append(name)
+                found.setdefault((used, name if name in sliding or self.ragged else ""), []).append(name)
         return list(found.values())
 
     @cached_property
@@ -126,23 +134,29 @@ class ProofSpace:
         return [at for at, level in enumerate(levels) if isinstance(level, Memory)] + [len(levels)]
 
     @cached_property
+    def sliding(self) -> list[list[tuple[int, int, int, int]]]:
+        """Two groups, stride and dilation of the axes along which windows slide, of each tensor."""
+        number = {group[0]: g for g, group in enumerate(self.groups)}
+        return [[(number[first], number[second], stride, dilation)
+                 for axis in tensor.axes if len(axis.terms) > 1 and all(name in number for name in axis.dimensions)
+                 for (first, stride), (second, dilation) in [axis.terms]] for tensor in self.operator.tensors]
+
+    @cached_property
     def slides(self) -> list[list["Slide"]]:
         """The axes along which windows slide, of each tensor."""
-        number = {group[0]: g for g, group in enumerate(self.groups)}
-        return [[Slide.of([(number[name], self.sizes[number[name]], times) for name, times in axis.terms])
-                 for axis in tensor.axes if len(axis.terms) > 1 and all(name in number for name in axis.dimensions)]
-                for tensor in self.operator.tensors]
+        return [[Slide.of([(first, self.sizes[first], stride), (second, self.sizes[second], dilation)])
+                 for first, second, stride, dilation in axes] for axes in self.sliding]
 
     def words(self, tensor: int, extents: Iterable[Any]) -> Any:
         """Return the words of a tile, or arrays of them, from its extent in each group."""
-        every, slides = list(extents), self.slides[tensor]
-        along = {g for slide in slides for g in (slide.first, slide.second)}
+        every, axes = list(extents), self.sliding[tensor]
+        along = {g for first, second, *_ in axes for g in (first, second)}
         found: Any = 1.0
         for g, extent in enumerate(every):
             if self.uses[tensor][g] and g not in along:
                 found = found * extent
-        for slide in slides:
-            found = found * slide.words(every[slide.first], every[slide.second])
+        for first, second, stride, dilation in axes:
+            found = found * words_along(every[first], every[second], stride, dilation)
         return found
 
     @cached_property
@@ -275,6 +289,12 @@ class ProofSpace:
                     slowest = np.maximum(slowest, whole(words / min(rates)))
             total = total + slowest
         return total
+
+
+def words_along(first: Any, second: Any, stride: int, dilation: int) -> Any:
+    """Return the words of tiles of so many extents along an axis that slides (rule 1)."""
+    common = gcd(stride, dilation)
+    return first * second - np.maximum(0, first - dilation // common) * np.maximum(0, second - stride // common)
 
 
 def laid_out(array: Fanout, across: int, down: int) -> bool:

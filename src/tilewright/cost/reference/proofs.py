@@ -1,4 +1,4 @@
-"""Checks that nothing in a space of perfectly tiled mappings scores below a claim; a small program of its own.
+"""Checks that nothing in a space of mappings scores below a claim, here of perfectly tiled ones; a program of its own.
 
 It shares no code with the searches, bounds and engine whose claims it checks, nor their method. Every mapping is split
 at the last memory but one (the *neck*): *outer* rows say what happens outside the neck's loops, *inner* rows what
@@ -19,7 +19,19 @@ import numpy as np
 
 from tilewright.cost.reference.proof_mappings import mappings_of
 from tilewright.cost.reference.proof_rows import Half, Loops, crossing, factors, of_rows
-from tilewright.cost.reference.proof_space import Edge, Indices, Kept, ProofSpace, Values, WordSums, whole
+from tilewright.cost.reference.proof_space import (
+    EQUAL,
+    Edge,
+    GivenUp,
+    Indices,
+    Kept,
+    ProofSpace,
+    Values,
+    WordSums,
+    whole,
+)
+from tilewright.cost.reference.ragged import RaggedProof
+from tilewright.cost.reference.ragged_space import RaggedSpace
 from tilewright.hardware import Fanout
 from tilewright.mapping import Mapping
 
@@ -29,12 +41,6 @@ MOST_PAIRS = 20_000_000_000
 """Pairs of halves that are looked at for what memories keep, at most: a quarter of an hour."""
 CHUNK = 1 << 20
 MIX = 0x9E3779B97F4A7C15
-EQUAL = 1e-9
-"""Scores that differ by no more of them are the same."""
-
-
-class GivenUp(Exception):
-    """The space is not gone through to its end; it says why."""
 
 
 @dataclass(eq=False)
@@ -58,7 +64,7 @@ class KeptProof:
         self.last = len(space.memories) - 1
         self.kinds: list[tuple[bool, ...] | None] = [*dict.fromkeys(space.patterns), None]
         self.leak = space.accelerator.leakage_mw / space.accelerator.frequency_mhz * 1000
-        self.pairs = self.pairs_seen = 0
+        self.count = self.seen = 0
         """Pairs that were counted, and that were looked at."""
 
     # What a mapping scores, and how much energy may go into one that scores below the claim.
@@ -256,6 +262,12 @@ class KeptProof:
             found.append(neck if at == self.space.places[self.neck] else [count[row] for count in half.counts(at)])
         return [[int(count) for count in counts] for counts in found]
 
+    def mappings(self) -> Iterator[Mapping]:
+        """Yield mappings of which it is not shown that they score no less than the claim."""
+        for outer, inner in self.survivors():
+            for row in range(len(outer.rows)):
+                yield from mappings_of(self.space, self.kept, self.written(outer, inner, row))
+
     def survivors(self) -> Iterator[tuple[Half, Half]]:
         """Yield pairs of rows of which it is not shown that no mapping scores below the claim."""
         outer, inner = self.outer(), self.inner()
@@ -329,7 +341,7 @@ class KeptProof:
             for g in range(len(space.sizes)):
                 fits = side.tiles[g][o] % inside[g][r] == 0
                 o, r = o[fits], r[fits]
-            self.pairs += len(o)
+            self.count += len(o)
             if len(o):
                 pair, own = side.rows.take(o), inner.take(r)
                 below, known = self._counted(pair, own, side, o, kind)
@@ -349,8 +361,8 @@ class KeptProof:
             last = np.searchsorted(side.energy, left)
         many = last - first
         ends = np.cumsum(many)
-        self.pairs_seen += int(many.sum())
-        if self.pairs_seen > MOST_PAIRS:
+        self.seen += int(many.sum())
+        if self.seen > MOST_PAIRS:
             raise GivenUp(f"there are more than {MOST_PAIRS:,} pairs of halves")
         at = 0
         while at < len(many):
@@ -434,20 +446,20 @@ def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], floa
     look
         Called every few seconds with the kept sets gone through, and how many there are; may raise `GivenUp`.
     """
-    tried, pairs, known = 0, 0, dict[object, Half]()
-    total = sum(1 for _ in space.kept_sets())
+    tried, count, known = 0, 0, dict[object, Half]()
+    total, what = sum(1 for _ in space.kept_sets()), "regions bounded" if space.ragged else "pairs of rows counted"
     for number, kept in enumerate(space.kept_sets()):
-        proof = KeptProof(space, kept, claim, known, partial(look, number, total))
+        told = partial(look, number, total)
+        proof = RaggedProof(RaggedSpace(space, kept), claim, told) if space.ragged else KeptProof(
+            space, kept, claim, known, told)
         try:
-            for outer, inner in proof.survivors():
-                for row in range(len(outer.rows)):
-                    for mapping in mappings_of(space, kept, proof.written(outer, inner, row)):
-                        tried += 1
-                        if tried > most:
-                            raise GivenUp(f"there are more than {most:,} mappings that would have to be scored")
-                        if (found := score(mapping)) < claim * (1 - EQUAL):
-                            return Verdict(False, f"a mapping scores {found:.9g}", mapping, found)
+            for mapping in proof.mappings():
+                tried += 1
+                if tried > most:
+                    raise GivenUp(f"there are more than {most:,} mappings that would have to be scored")
+                if (found := score(mapping)) < claim * (1 - EQUAL):
+                    return Verdict(False, f"a mapping scores {found:.9g}", mapping, found)
         except GivenUp as end:
             return Verdict(None, f"after {number:,} of {total:,} kept sets {end}")
-        pairs += proof.pairs
-    return Verdict(True, f"{total:,} kept sets, {pairs:,} pairs of rows counted, {tried:,} mappings scored")
+        count += proof.count
+    return Verdict(True, f"{total:,} kept sets, {count:,} {what}, {tried:,} mappings scored")

@@ -1,0 +1,496 @@
+"""What no mapping of a region scores below, by weak duality (see `ragged`).
+
+The logarithm of a score is convex in the numbers of `ragged_space`, whichever port is the slowest; what limits hold is
+priced. At any point its slope bounds it from below, and by that slope every group of dimensions has a cheapest chain.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from math import exp, inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from tilewright.cost.reference.proof_space import Indices, Values
+from tilewright.cost.reference.ragged_counts import again, ceil_div, longer
+from tilewright.cost.reference.ragged_space import NO_LOOP, Case, Content, RaggedSpace, Shared
+
+STEEPEST, FIRST, SHARPEST, SHIFTS, TURNS = 8.0, 16.0, 4096.0, 8, 25
+"""The highest price of what is over a limit; how sharply the largest of several is told from others, at first and in
+the end; steps of Newton's between two turns, and turns for a region."""
+MOST_CLASSES, MOST_RANGES = 64, 48
+"""Ranges of extents of a dimension at first: those that fall into as many pieces, or so many where these are more."""
+
+
+Costs = dict[int, Values]
+"""By memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A part of a space: for each group of dimensions ranges of extents that are left at each node."""
+
+    case: Case
+    ranges: list[list[Indices]]
+    """``[g][v]`` of ``(n, k, 2)``: lowest and highest extents."""
+    sides: dict[tuple[int, int], tuple[int, bool]]
+    """By memory and side of the array inside it how many lanes there may be, and whether there are exactly as many."""
+    lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By dimension and memory how few and how many lanes there are inside, where that is told."""
+    point: Values | None = None
+    """Where to begin to look for a bound."""
+    few: bool = False
+    """Whether few chains are left, which are tried together as soon as it is said what runs innermost."""
+
+    @property
+    def single(self) -> bool:
+        """Whether every range has one extent."""
+        return all((own[..., 0] == own[..., 1]).all() for row in self.ranges for own in row)
+
+
+class LanePassage(NamedTuple):
+    """What leads through an array, from ranges outside (o) to ranges inside (i), by dimension of a group."""
+
+    memory: int
+    few: list[Indices]
+    many: list[Indices]
+    """``(o, i)``: lanes at least and at most."""
+    floors: list[Values | None]
+    """Logarithms of the share of steps that is left at least, by extents."""
+    paid: list[list[int]]
+    """Numbers that grow with the steps that lanes leave."""
+    more: list[tuple[int, Values]]
+    """Other numbers, and what they grow by."""
+
+
+class ChainWalk(NamedTuple):
+    """The cheapest chains of a group of dimensions up to each node, by the slope at a point."""
+
+    costs: list[Values]
+    """Of ranges of extents at each node."""
+    steps: list[Values]
+    """``(o, i)``: of ways from one node to the next."""
+    before: list[Values]
+    after: list[Values]
+    """What chains up to a range cost at least, with it, and from there on, without it."""
+    least: float
+
+
+class Chain(NamedTuple):
+    """The numbers of a chain, and what it is made of."""
+
+    numbers: Values
+    made: dict[tuple[str, int, int, int], float]
+    """Logarithms of extents and lanes, by which of these, the group, the node, and the place in the group."""
+
+
+class RegionBound(NamedTuple):
+    """The highest bound found of a region, and what it is made of."""
+
+    value: float
+    """The logarithm of what no mapping of the region scores below."""
+    base: float
+    """That without what chains cost."""
+    slope: Values
+    lanes: Costs
+    """What so many lanes (less one) of a dimension inside a memory cost along the sides at least."""
+    walks: list[ChainWalk]
+    point: Values
+    chains: list[list[Chain]]
+    shares: list[Values]
+    """By group, the chains that the point is made of."""
+
+
+NONE = RegionBound(inf, inf, np.zeros(0), {}, [], np.zeros(0), [], [])
+"""Where no chain is left of some group."""
+
+
+class RegionBounds:
+    """Bounds of regions of a space, at whose mappings a score is looked for that is below a claim."""
+
+    def __init__(self, space: RaggedSpace) -> None:
+        self.space, weights = space, space.space.weights
+        self.parts = [(log(weight), a, b) for weight, a, b in weights if weight > 0]
+
+    @cached_property
+    def ways(self) -> dict[int, tuple[Indices, Indices, Indices]]:
+        """By memory, lanes along both sides of the array inside it that so many lanes of a dimension may take.
+
+        Last where those of each number of lanes begin. Others take more on one side, and no fewer on the other.
+        """
+        found, space = {}, self.space
+        for m in space.spread:
+            sides, ways, starts = space.sides[m], list[NDArray[np.int64]](), [0]
+            for lanes in range(1, min(max(space.sizes), space.array(m).instances) + 1):
+                one = np.unique(ceil_div(lanes, np.arange(1, lanes + 1))) if len(sides) > 1 else np.array([lanes])
+                pairs = np.column_stack([one, ceil_div(lanes, one)])
+                pairs = pairs[(pairs[:, :len(sides)] <= sides).all(axis=1)]
+                ways.append(pairs)
+                starts.append(starts[-1] + len(pairs))
+            both = np.concatenate(ways)
+            found[m] = both[:, 0], both[:, 1], np.array(starts)
+        return found
+
+    def whole(self) -> Region:
+        """Return the whole space as one region."""
+        space, ranges, nodes = self.space, [], len(self.space.passages) + 1
+        for group in space.groups:
+            each = []
+            for size in (space.sizes[d] for d in group):
+                low = np.unique(ceil_div(size, np.arange(1, size + 1)))
+                if len(low) > MOST_CLASSES:
+                    low = np.unique(np.append(np.geomspace(1, size, MOST_RANGES).astype(np.int64), size))
+                each.append(np.column_stack([low, np.append(low[1:] - 1, size)]))
+            every = np.array([list(some) for some in product(*each)])
+            first, last = every[-1:, :, 1:].repeat(2, 2), np.ones_like(every[:1])
+            ranges.append([first, *[every] * (nodes - 2), last])
+        case = tuple(NO_LOOP if space.idle(m) else None for m in range(len(space.memories) - 1))
+        return Region(case, ranges, {
+            (m, k): (most, False) for m in space.spread for k, most in enumerate(space.sides[m])})
+
+    # What ranges and passages add to numbers.
+
+    def _at_node(self, g: int, ranges: Indices, content: Content) -> Any:
+        """Return what ranges of extents at a node add to a number, at least."""
+        space, group, (low, high) = self.space, self.space.groups[g], np.moveaxis(ranges, 2, 0)
+        found: Any = 0.0
+        if content.what == "pieces":
+            for k, d in enumerate(group):
+                if space.unused[d, content.of]:
+                    found = found + np.log(ceil_div(space.sizes[d], high[:, k]))
+        elif content.what == "window":
+            window = space.windows[content.of]
+            if (window.first, window.second) == group:
+                found = again(space, window, (longer(space.sizes[group[0]], high[:, 0], window.dilation),
+                                              longer(space.sizes[group[1]], high[:, 1], window.stride)))
+        else:
+            for window in space.slid(content.of, group):
+                found = found + np.log(window.words(low[:, 0], low[:, 1]))
+            for k, d in space.plain(content.of, group):
+                found = found + np.log(low[:, k] if content.what == "words" else self._last(
+                    space.sizes[d], low[:, k], high[:, k], first=content.node == 1))
+        return found
+
+    @staticmethod
+    def _last(size: int, low: Indices, high: Indices, *, first: bool) -> Indices:
+        """Return the fewest values of a dimension in the last tile, of what is cut there ``first``, or anywhere."""
+        if not first:
+            return np.where(low == size, size, 1)
+        pieces = ceil_div(size, high)
+        return np.where(ceil_div(size, low) == pieces, size - (pieces - 1) * high, 1)
+
+    def _rows(self, g: int, ranges: list[Indices], contents: list[Content]) -> list[Values]:
+        """Return what ranges of extents add to all numbers, by node."""
+        found = [np.zeros((len(own), len(self.space.names))) for own in ranges]
+        for content in contents:
+            found[content.node][:, content.number] += self._at_node(g, ranges[content.node], content)
+        return found
+
+    def _loops(self, g: int, m: int, case: Case, outer: Indices, inner: Indices) -> Values:
+        """Return 0 where loops at a memory lead from one range to another, else infinity."""
+        fits = np.ones((len(outer), inner.shape[1]), dtype=np.bool_)
+        for k, d in enumerate(self.space.groups[g]):
+            fits &= inner[..., k, 0] <= outer[..., k, 1]
+            if not self.space.loops(d, m, case):
+                fits &= outer[..., k, 0] <= inner[..., k, 1]
+        return np.where(fits, 0.0, inf)
+
+    def _array(self, g: int, m: int, region: Region, outer: Indices, inner: Indices,  # noqa: PLR0913, PLR0917
+               shared: list[Shared]) -> tuple[Values, LanePassage]:
+        """Return 0 where lanes lead from one range to another, else infinity, and what these add to numbers.
+
+        Pieces outside the array are as few as can be, and as uneven, where their steps are least: whole ones, and one.
+        """
+        space, fits = self.space, np.ones((len(outer), inner.shape[1]), dtype=np.bool_)
+        few, many, floors = list[Indices](), list[Indices](), list[Values | None]()
+        for k, d in enumerate(space.groups[g]):
+            size = space.sizes[d]
+            (low, high), (least, most) = np.moveaxis(outer[..., k, :], -1, 0), np.moveaxis(inner[..., k, :], -1, 0)
+            fewest, top = region.lanes.get((d, m), (1, min(space.array(m).instances, size)))
+            begin, end = np.maximum(fewest, ceil_div(low, most)), np.minimum(ceil_div(high, least), top)
+            fits &= (least <= high) & (begin <= end)
+            few.append(np.clip(begin, 1, top))
+            many.append(np.maximum(few[-1], end))
+            tile = np.minimum(least, high)
+            steps = np.where((low == high) & (least == most), size // high * tile + np.minimum(size % high, tile),
+                             (ceil_div(size, high) - 1) * least + 1)
+            floors.append(np.log(np.maximum(steps, 1) / size) if len(space.spread) == 1 else None)
+        paid, more = [[1] for _ in few], []
+        for one in shared:
+            grown: Any = 0.0
+            for k, d in enumerate(space.groups[g]):
+                if space.unused[d, one.tensor] and one.what == "reads":
+                    paid[k].append(one.number)
+                elif space.unused[d, one.tensor]:
+                    uncut = (outer[..., k, 1] == space.sizes[d]) | (not one.whole)
+                    grown = grown + np.where(uncut, np.log(few[k]), 0.0)
+            for window in space.slid(one.tensor, space.groups[g]) if one.what == "reads" else []:
+                grown = grown + np.log(window.words(many[0], many[1]) / (many[0] * many[1]))
+            if np.any(grown):
+                more.append((one.number, grown))
+        return np.where(fits, 0.0, inf), LanePassage(m, few, many, floors, paid, more)
+
+    def made(self, region: Region) -> "RegionRows":
+        """Return what chains of a region add to numbers."""
+        contents, shared = self.space.contents(region.case)
+        rows, passages = [], []
+        for g, ranges in enumerate(region.ranges):
+            rows.append(self._rows(g, ranges, contents))
+            own: list[tuple[Values, LanePassage | None]] = []
+            for v, (array, m) in enumerate(self.space.passages):
+                outer, inner = ranges[v][:, None], ranges[v + 1][None]
+                own.append(self._array(g, m, region, outer, inner, [one for one in shared if one.memory == m]) if array
+                           else (self._loops(g, m, region.case, outer, inner), None))
+            passages.append(own)
+        return RegionRows(self, region, rows, passages)
+
+    def left(self, d: int, m: int) -> Values:
+        """Return the share of steps (logarithms) that so many lanes (less one) leave at least."""
+        size = self.space.sizes[d]
+        lanes = np.arange(1, min(self.space.array(m).instances, size) + 1)
+        return np.log(ceil_div(size, lanes) / size) if len(self.space.spread) == 1 else -np.log(lanes)
+
+    # The score.
+
+    def score(self, y: Values, sharp: float, sides: Values, bends: Values | None = None) -> tuple[float, float, Values]:
+        """Return the logarithm of the score at numbers ``y``, smooth; by its parts, as its slope bounds it; the slope.
+
+        ``sides`` are logarithms of how many lanes there may be. The second derivatives are added to ``bends``.
+        """
+        n = self.space.terms
+        factors = [_factor(rows, y[:n], sharp) for rows in (self.space.cycles, self.space.energy[None])]
+        smooth = _total([weight + a * factors[0].smooth + b * factors[1].smooth for weight, a, b in self.parts])
+        parts = _total([weight + a * factors[0].parts + b * factors[1].parts for weight, a, b in self.parts])
+        shares = np.exp([weight + a * factors[0].parts + b * factors[1].parts - parts for weight, a, b in self.parts])
+        pulls = np.array([a * factors[0].slope + b * factors[1].slope for _, a, b in self.parts])
+        slope = np.zeros(len(y))
+        slope[:n] = shares @ pulls
+        if bends is not None:
+            for k, factor in enumerate(factors):
+                bends[:n, :n] += sum(share * part[1 + k] for share, part in zip(shares, self.parts, strict=True)
+                                     ) * factor.bends(sharp)
+            bends[:n, :n] += (pulls.T * shares) @ pulls - np.outer(slope[:n], slope[:n])
+        first = len(y) - len(sides)
+        for numbers, logs in [*self._rooms, *((np.array([first + k]), -sides[k:k + 1]) for k in range(len(sides)))]:
+            share = np.exp(y[numbers] + logs - (over := _total((y[numbers] + logs).tolist())))
+            price = STEEPEST / (1.0 + exp(-min(max(sharp * over, -700.0), 700.0)))
+            smooth += STEEPEST * float(np.logaddexp(0.0, sharp * over)) / sharp
+            parts += price * over
+            slope[numbers] += price * share
+            if bends is not None:
+                bends[np.ix_(numbers, numbers)] += (sharp * price * (1.0 - price / STEEPEST) - price) * np.outer(
+                    share, share)
+                bends[numbers, numbers] += price * share
+        return smooth, parts, slope
+
+    @cached_property
+    def _rooms(self) -> list[tuple[Indices, Values]]:
+        number = self.space.number
+        return [(np.array([number["room", q, t] for t, _ in shares]), np.log([share for _, share in shares]))
+                for q, (_, shares) in enumerate(self.space.rooms) if shares]
+
+
+class ScoreFactor(NamedTuple):
+    """A factor of the score at some numbers: the logarithm of the largest of several sums."""
+
+    smooth: float
+    parts: float
+    slope: Values
+    share: Values
+    of: Values
+    """``(r)`` how much each sum has in the largest, and ``(r, i)`` each term in a sum."""
+
+    def bends(self, sharp: float) -> Values:
+        """Return its second derivatives."""
+        found: Values = np.diag(self.slope) + (sharp - 1) * (self.of.T * self.share) @ self.of - sharp * np.outer(
+            self.slope, self.slope)
+        return found
+
+
+def _factor(rows: Values, y: Values, sharp: float) -> ScoreFactor:
+    """Return the largest of sums of terms, in rows of weights."""
+    top = float(y.max())
+    grown = np.exp(y - top)
+    sums = rows @ grown
+    some, sums = rows[sums > 0], sums[sums > 0]
+    logs = np.log(sums) + top
+    share = np.exp(sharp * (logs - logs.max()))
+    smooth = float(logs.max() + np.log(share.sum()) / sharp)
+    share /= share.sum()
+    of = some * grown / sums[:, None]
+    return ScoreFactor(smooth, float(share @ logs), share @ of, share, of)
+
+
+def _total(logs: list[float]) -> float:
+    """Return the logarithm of a sum, by those of what is added up."""
+    top = max(logs)
+    return top + log(sum(exp(one - top) for one in logs))
+
+
+@dataclass(frozen=True, eq=False)
+class RegionRows:
+    """What chains of a region add to numbers, and its bound."""
+
+    bounds: RegionBounds
+    region: Region
+    rows: list[list[Values]]
+    passages: list[list[tuple[Values, LanePassage | None]]]
+
+    def _lane_costs(self, slope: Values) -> tuple[Costs, Costs]:
+        """Return by memory what so many lanes (less one) cost along the sides at least, and what each way costs."""
+        least, ways, number = {}, {}, self.bounds.space.number
+        for m, (one, other, starts) in self.bounds.ways.items():
+            cost = np.zeros(len(one))
+            for k, lanes in enumerate((one, other)[:len(self.bounds.space.sides[m])]):
+                most, full = self.region.sides[m, k]
+                cost += np.where((lanes > most) | (full & (most % lanes != 0)), inf,
+                                 slope[number["side", m, k]] * np.log(lanes))
+            least[m] = np.full(len(starts) - 1, inf)
+            some = np.flatnonzero(np.diff(starts))
+            least[m][some] = np.minimum.reduceat(cost, starts[some])
+            ways[m] = cost
+        return least, ways
+
+    def walk(self, g: int, slope: Values, lanes: Costs) -> ChainWalk:
+        """Return the cheapest chains of a group by a slope."""
+        costs, steps = [rows @ slope for rows in self.rows[g]], []
+        before = [costs[0]]
+        for v, (free, passage) in enumerate(self.passages[g]):
+            step = free
+            if passage is not None:
+                step = free + sum((slope[number] * grown for number, grown in passage.more), np.zeros(free.shape))
+                for k, d in enumerate(self.bounds.space.groups[g]):
+                    left, price = self.bounds.left(d, passage.memory), float(slope[passage.paid[k]].sum())
+                    own = lanes[passage.memory][:len(left)]
+                    cost, floor = _least_of(own + price * left, passage.few[k], passage.many[k]), passage.floors[k]
+                    if floor is not None:
+                        cost = np.maximum(cost, _least_of(own, passage.few[k], passage.many[k]) + price * floor)
+                    step = step + cost
+            steps.append(step)
+            before.append((before[-1][:, None] + step).min(axis=0, initial=inf) + costs[v + 1])
+        after = [np.zeros(len(costs[-1]))]
+        for v in range(len(steps) - 1, -1, -1):
+            after.insert(0, (steps[v] + (costs[v + 1] + after[0])[None]).min(axis=1, initial=inf))
+        return ChainWalk(costs, steps, before, after, float(before[-1].min(initial=inf)))
+
+    def _cheapest(self, g: int, walk: ChainWalk, slope: Values, lanes: tuple[Costs, Costs]) -> Chain:
+        """Return the cheapest chain of a group."""
+        space, path = self.bounds.space, [int(walk.before[-1].argmin())]
+        for v in range(len(walk.steps) - 1, -1, -1):
+            path.insert(0, int((walk.before[v] + walk.steps[v][:, path[0]]).argmin()))
+        numbers, made = np.zeros(len(space.names)), dict[tuple[str, int, int, int], float]()
+        for v, at in enumerate(path):
+            numbers += self.rows[g][v][at]
+            highs = self.region.ranges[g][v][at][:, 1].tolist()
+            made |= {("extent", g, v, k): log(high) for k, high in enumerate(highs)}
+        for v, (_, passage) in enumerate(self.passages[g]):
+            if passage is None:
+                continue
+            way, m = (path[v], path[v + 1]), passage.memory
+            for number, grown in passage.more:
+                numbers[number] += grown[way]
+            for k, d in enumerate(space.groups[g]):
+                few, many = int(passage.few[k][way]), int(passage.many[k][way])
+                floor, left = passage.floors[k], self.bounds.left(d, m)[few - 1:many]
+                left = left if floor is None else np.maximum(left, floor[way])
+                at = int((lanes[0][m][few - 1:many] + float(slope[passage.paid[k]].sum()) * left).argmin())
+                numbers[passage.paid[k]] += left[at]
+                one, other, starts = self.bounds.ways[m]
+                first = int(starts[few + at - 1])
+                best = first + int(lanes[1][m][first:starts[few + at]].argmin())
+                for side, along in enumerate((one, other)[:len(space.sides[m])]):
+                    numbers[space.number["side", m, side]] += log(along[best])
+                made["lanes", g, v, k] = log(few + at)
+        return Chain(numbers, made)
+
+    def bound(self, cut: float, turns: int = TURNS) -> RegionBound:
+        """Return the highest bound found in some turns; any that is not below ``cut`` will do.
+
+        By conditional gradients: a point is a mean of chains, at which those join that are the cheapest by the slope
+        there; between them weight is shifted as it lowers the score.
+        """
+        space, sides = self.bounds.space, np.log([most for most, _ in self.region.sides.values()])
+        y = space.always if self.region.point is None else self.region.point
+        sharp, best, chains, shares = FIRST, NONE._replace(value=-inf), list[list[Chain]](), list[Values]()
+        for _ in range(turns):
+            smooth, parts, slope = self.bounds.score(y, sharp, sides)
+            lanes = self._lane_costs(slope)
+            walks = [self.walk(g, slope, lanes[0]) for g in range(len(space.groups))]
+            if any(walk.least == inf for walk in walks):
+                return NONE
+            base = parts + float(slope @ (space.always - y))
+            value = base + sum(walk.least for walk in walks)
+            if value > best.value:
+                best = RegionBound(value, base, slope, lanes[0], walks, y, [], [])
+            if best.value >= cut:
+                break
+            new = [self._cheapest(g, walk, slope, lanes) for g, walk in enumerate(walks)]
+            if not chains:
+                chains, shares = [[one] for one in new], [np.ones(1) for _ in new]
+            for g, one in enumerate(new):
+                if not any(np.abs(one.numbers - other.numbers).max() < 1e-12 for other in chains[g]):
+                    chains[g].append(one)
+                    shares[g] = np.append(shares[g], 0.0)
+            if smooth - value < 3.0 / sharp:
+                if sharp >= SHARPEST:
+                    break
+                sharp *= 4.0
+            y, chains, shares = self._shifted(chains, shares, sharp, sides)
+        return best._replace(chains=chains, shares=shares)
+
+    def _shifted(self, chains: list[list[Chain]], shares: list[Values], sharp: float, sides: Values,
+                 ) -> tuple[Values, list[list[Chain]], list[Values]]:
+        """Return a point where shares of chains make the score less, and those that have any."""
+        always, each = self.bounds.space.always, np.vstack([chain.numbers for own in chains for chain in own])
+        group = np.repeat(np.arange(len(chains)), [len(own) for own in chains])
+        belongs, x = (group == np.arange(len(chains))[:, None]).astype(float), np.concatenate(shares)
+        for _ in range(SHIFTS):
+            bends = np.zeros((len(always), len(always)))
+            value, _, slope = self.bounds.score(always + x @ each, sharp, sides, bends)
+            along = each @ slope
+            if x @ along - sum(along[group == g].min() for g in range(len(chains))) < 0.1 / sharp:
+                break
+            way = _newton(each @ bends @ each.T, along, x, belongs) - x
+            slant, step = float(along @ way), 1.0
+            while step > 1e-4 and self.bounds.score(always + (x + step * way) @ each, sharp, sides)[0] > (
+                    value + 0.1 * step * slant):
+                step *= 0.4
+            if slant >= 0.0 or step <= 1e-4:
+                break
+            x = x + step * way
+        kept = x > 1e-9
+        places = [np.flatnonzero(kept & (group == g)) for g in range(len(chains))]
+        begins = np.searchsorted(group, np.arange(len(chains)))
+        found = [x[own] / x[own].sum() for own in places]
+        point = always + sum(share @ each[own] for share, own in zip(found, places, strict=True))
+        return point, [[chains[g][at - begins[g]] for at in own] for g, own in enumerate(places)], found
+
+
+def _newton(bends: Values, slope: Values, x: Values, belongs: Values) -> Values:
+    """Return shares, of each group 1, that a quadratic around ``x`` is least at: non-negative least squares."""
+    scale = float(np.trace(bends)) / len(x) + 1e-9
+    bends[np.diag_indices(len(x))] += 1e-7 * scale + 1e-10
+    try:
+        lower = np.linalg.cholesky(bends)
+        heavy = 1e3 * np.sqrt(scale)
+        found, _ = nnls(np.vstack([lower.T, heavy * belongs]), np.concatenate(
+            [np.linalg.solve(lower, bends @ x - slope), heavy * np.ones(len(belongs))]))
+    except (np.linalg.LinAlgError, RuntimeError):
+        return x
+    total = belongs @ found
+    return found / (total @ belongs) if (total > 0).all() else x
+
+
+def _least_of(values: Values, first: Indices, last: Indices) -> Values:
+    """Return the least of values from a place to another (both count from 1)."""
+    rows = [values]
+    while 1 << len(rows) <= len(values):
+        half = 1 << (len(rows) - 1)
+        rows.append(np.append(np.minimum(rows[-1][:-half], rows[-1][half:]), np.full(half, inf)))
+    level = np.frexp(last - first + 1)[1] - 1
+    table = np.array(rows)
+    found: Values = np.minimum(table[level, first - 1], table[level, last - (1 << level)])
+    return found

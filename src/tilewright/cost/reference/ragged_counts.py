@@ -1,0 +1,159 @@
+"""What chains of single extents add to numbers (see `ragged_space`): pieces and remainders counted one by one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost.reference.proof_space import Indices, Values
+from tilewright.cost.reference.ragged_space import Case, RaggedSpace, SlidingAxis
+
+Pieces = tuple[Indices, Indices]
+"""``(n, k)``: extents of pieces of a dimension, and how many there are of each."""
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """Return a quotient, rounded up."""
+    return -(-a // b)
+
+
+def longer(size: int, extent: Any, other: int) -> Any:
+    """Return the most that pieces of a dimension, none above ``extent``, are longer than ``other``, all together."""
+    many = size // extent
+    return many * np.maximum(0, extent - other) + np.maximum(0, size - many * extent - other)
+
+
+def again(space: RaggedSpace, window: SlidingAxis, over: tuple[Any, Any]) -> Any:
+    """Return how often words of a window cross where its tiles come in whole (a logarithm).
+
+    Sums over all tiles follow from how much longer pieces of both dimensions are than what hides words (rule 1).
+    """
+    p, r = space.sizes[window.first], space.sizes[window.second]
+    return np.log(np.maximum((p * r - over[0] * over[1]) / window.words(p, r), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCounts:
+    """Chains (n) of a group of dimensions.
+
+    Between the two sides of an array extents may be any. Those that divide there as their lanes do are counted here, or
+    else, for ``parted`` chains, nothing of what is cut further in.
+    """
+
+    space: RaggedSpace
+    case: Case
+    group: tuple[int, ...]
+    extents: Indices
+    """``(n, v, k)``: extents at every node."""
+    parted: bool
+
+    @cached_property
+    def lanes(self) -> dict[int, list[Indices]]:
+        """Lanes of the array inside a memory, by dimension of the group."""
+        found = {}
+        for v, (array, m) in enumerate(self.space.passages):
+            if array:
+                found[m] = [ceil_div(self.extents[:, v, k], self.extents[:, v + 1, k]) for k in range(len(self.group))]
+        return found
+
+    def may_part(self) -> NDArray[np.bool_]:
+        """Whether chains may have extents between the sides of some array that do not divide there."""
+        found = np.zeros(len(self.extents), dtype=np.bool_)
+        for v, (array, m) in enumerate(self.space.passages):
+            if array and len(self.space.sides[m]) > 1:
+                outside, inside = self.extents[:, v], self.extents[:, v + 1]
+                found |= ((outside > inside + 1) & (inside > 1)).any(axis=1)
+        return found
+
+    def _pieces(self, k: int, node: int, kept: list[bool]) -> tuple[Pieces, NDArray[np.bool_]]:
+        """Return the pieces of a dimension at a node, and whether nothing is told of what is cut further in.
+
+        Of passages that are not ``kept`` only the first turn counts.
+        """
+        count = len(self.extents)
+        of, many = self.extents[:, 0, k:k + 1], np.ones((count, 1), dtype=np.int64)
+        ended = np.zeros(count, dtype=np.bool_)
+        for v in range(node):
+            step, (array, m) = self.extents[:, v + 1, k:k + 1], self.space.passages[v]
+            if kept[v]:
+                cut = (of // step * many).sum(axis=1, keepdims=True)
+                rest, left = np.hstack([of % step, step]), np.hstack([np.where(of % step, many, 0), cut])
+                of = np.where(ended[:, None], np.pad(of, ((0, 0), (0, 1)), constant_values=1), rest)
+                many = np.where(ended[:, None], np.pad(many, ((0, 0), (0, 1))), left)
+                if array and self.parted and len(self.space.sides[m]) > 1:
+                    ended = ended | ((self.extents[:, v, k] > step[:, 0]) & (step[:, 0] > 1))
+            else:
+                of = np.where(ended[:, None], of, np.minimum(of, step))
+        return (of, many), ended
+
+    def _count(self, k: int, node: int, kept: list[bool]) -> Values:
+        (_, many), _ = self._pieces(k, node, kept)
+        logs: Values = np.log(many.sum(axis=1))
+        return logs
+
+    def _longer(self, k: int, node: int, other: int) -> Values:
+        """Return how much longer the pieces at a node are than ``other``, all together, at most."""
+        (of, many), ended = self._pieces(k, node, [True] * node)
+        found: Values = np.where(ended, longer(self.space.sizes[self.group[k]], self.extents[:, node, k], other),
+                                 (np.maximum(0, of - other) * many).sum(axis=1))
+        return found
+
+    def _last(self, k: int, node: int) -> Values:
+        """Return the fewest values of a dimension in the last tile of any lane: of the last, or of the others."""
+        ends = [self.extents[:, 0, k]]
+        for v in range(node):
+            step, (array, m) = self.extents[:, v + 1, k], self.space.passages[v]
+            others = [np.minimum(end, step) for end in ends] if array else []
+            ends = [(end - 1) % step + 1 for end in ends] + others
+            if array and self.parted and len(self.space.sides[m]) > 1:
+                ends = [np.where(self.extents[:, v, k] > step, 1, end) for end in ends]
+        logs: Values = np.log(np.min(ends, axis=0))
+        return logs
+
+    @cached_property
+    def numbers(self) -> Values:
+        """``(n, y)``: what chains add to numbers, but for lanes along sides."""
+        space, nodes = self.space, self.extents.shape[1]
+        found = np.zeros((len(self.extents), len(space.names)))
+        for place, (what, e, _) in enumerate(space.names):
+            if what in {"out", "in"}:
+                self._cross(found[:, place], e, out=what == "out")
+        in_time = [not array for array, _ in space.passages]
+        for k, d in enumerate(self.group):
+            found[:, 1] += self._count(k, nodes - 1, in_time) - np.log(space.sizes[d])
+        for content in space.contents(self.case)[0]:
+            own = found[:, content.number]
+            if content.what in {"words", "last"}:
+                for window in space.slid(content.of, self.group):
+                    own += np.log(window.words(*self.extents[:, content.node].T))
+                for k, _ in space.plain(content.of, self.group):
+                    own += np.log(self.extents[:, content.node, k]) if content.what == "words" else self._last(
+                        k, content.node)
+            elif content.what == "window" and space.windows[content.of] in space.slid(
+                    space.windows[content.of].tensor, self.group):
+                window = space.windows[content.of]
+                own += again(space, window, (self._longer(0, content.node, window.dilation),
+                                             self._longer(1, content.node, window.stride)))
+        return found
+
+    def _cross(self, found: Values, e: int, *, out: bool) -> None:
+        """Add to how often words cross an edge: by pieces that the tensor does not use, of lanes that share one."""
+        space, edge = self.space, self.space.edges[e]
+        shared = [array and out and space.gathers(edge, m) for array, m in space.passages]
+        if edge.child == len(space.memories):
+            for k, d in enumerate(self.group):
+                if space.unused[d, edge.tensor]:
+                    found += self._count(k, len(shared), [not one for one in shared]) - np.log(space.sizes[d])
+            for window in space.slid(edge.tensor, self.group):
+                lanes = [np.prod([own[k] for (array, m), one in zip(space.passages, shared, strict=True) if one
+                                  for own in [self.lanes[m]]], axis=0) for k in range(2)]
+                found += np.log(window.words(*lanes) / (lanes[0] * lanes[1]))
+            return
+        moment = space.moment(edge.tensor, edge.child, self.case)
+        kept = [not one if array else moment is not None and m < moment.memory + (not moment.stays)
+                for (array, m), one in zip(space.passages, shared, strict=True)]
+        for k, d in enumerate(self.group):
+            if space.unused[d, edge.tensor]:
+                found += self._count(k, space.node(edge.child), kept)

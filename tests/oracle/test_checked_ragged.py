@@ -1,0 +1,204 @@
+"""The checker of proofs with imperfect tiling: what it counts is what the oracle walks, and what it bounds is below."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_checked_optimum import LAYERS, OBJECTIVES, drawn_machine, least_of_all, space_of
+
+import tilewright as tw
+from tilewright.cost.reference import check_claim, walk
+from tilewright.cost.reference.ragged import LeftChains, RaggedProof
+from tilewright.cost.reference.ragged_bounds import RegionBounds
+from tilewright.cost.reference.ragged_counts import ChainCounts
+from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
+from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
+from tilewright.mapping import KeptSets, MapSpace, full_keeps, is_legal
+from tilewright.workload import ROLES, convolution, matmul
+
+SMALL = (
+    matmul("g", m=3, n=2, k=5), matmul("h", m=7, n=1, k=3), matmul("b", m=2, n=3, k=2, batch=2), convolution(
+        "c", in_channels=1, out_channels=2, in_size=(7,), kernel=3), convolution(
+        "s", in_channels=1, out_channels=2, in_size=(9,), kernel=3, stride=2, dilation=2), convolution(
+        "t", in_channels=1, out_channels=2, in_size=4, kernel=2), convolution(
+        "u", in_channels=2, out_channels=1, in_size=(8,), kernel=3, stride=2))
+WIDER = (*LAYERS, matmul("w", m=13, n=9, k=11), convolution("x", in_channels=5, out_channels=3, in_size=11, kernel=3),
+         convolution("y", in_channels=3, out_channels=7, in_size=(13, 9), kernel=(5, 2), stride=2, dilation=(2, 1)))
+
+
+def chains_of(space, mapping):
+    """Return extents ``(d, v)`` of a mapping at nodes, and whether dimensions (d) part otherwise between two sides."""
+    extents, parted = dict(space.space.operator.sizes), set()
+    nodes = [dict(extents)]
+    for (array, m), level in zip(space.passages, mapping.levels, strict=True):
+        before = dict(extents)
+        between = dict[str, int]()
+        for loop in level.loops:
+            if array and loop.dimension in between:
+                parted |= {loop.dimension} if between[loop.dimension] % loop.step else set()
+            between[loop.dimension] = extents[loop.dimension] = loop.step
+        assert all(before[name] >= extents[name] for name in extents), m
+        nodes.append(dict(extents))
+    names = [group[0] for group in space.space.groups]
+    return np.array([[node[name] for node in nodes] for name in names]), [name in parted for name in names]
+
+
+def case_of(space, mapping):
+    """Return what runs innermost at each memory but the last; None for a mapping that the checker need not look at."""
+    found, names = [], [group[0] for group in space.space.groups]
+    slides = len({window.tensor for window in space.windows}) == 1 < len(space.windows)
+    levels = [level for (array, _), level in zip(space.passages, mapping.levels, strict=True) if not array]
+    extents, runs = dict(space.space.operator.sizes), []
+    for level in mapping.levels:
+        own = []
+        for loop in level.loops:
+            own += [loop.dimension] if loop.step < extents[loop.dimension] else []
+            extents[loop.dimension] = loop.step
+        runs.append(own)
+    of = {level.level: own for level, own in zip(mapping.levels, runs, strict=True)}
+    for m, level in enumerate(levels[:-1]):
+        dims = [names.index(name) for name in of[level.level]]
+        if not dims:
+            found.append(NO_LOOP)
+            continue
+        if space.idle(m):
+            return None
+        kinds = [tuple(space.unused[d].tolist()) for d in dims]
+        known = kinds[-1] in space.classes
+        kind = space.classes.index(kinds[-1]) if known else 0
+        slid = [k for k, window in enumerate(space.windows) if dims[-1] in {window.first, window.second}]
+        slide = -1
+        if slides and not space.classes[kind][space.windows[0].tensor]:
+            slide = slid[0] if slid else 0
+        found.append(Rest(kind, not known or len(set(kinds)) > 1, slide))
+    return tuple(found)
+
+
+def drawn(seed):
+    """Yield a few legal mappings with their spaces as the checker sees them, and the oracle's counts."""
+    rng = np.random.default_rng([45, seed])
+    operator, machine = WIDER[seed % len(WIDER)], drawn_machine(rng)
+    union = KeptSets(MapSpace(operator, machine, "imperfect"))
+    batch = union[int(rng.integers(len(union)))].sample(rng, 6)
+    for at in range(len(batch)):
+        mapping = batch.mapping(at, operator.sizes)
+        if not is_legal(mapping, operator, machine):
+            continue
+        kept = full_keeps(mapping, operator, machine)
+        space = RaggedSpace(space_of(operator, machine, OBJECTIVES[seed % len(OBJECTIVES)], True)[0], kept)
+        case = case_of(space, mapping)
+        if case is not None:
+            yield space, case, mapping, walk(operator, machine, mapping)
+
+
+def numbers_of(space, case, mapping):
+    """Return what is listed of the chains of a mapping, and what they come to."""
+    extents, parted = chains_of(space, mapping)
+    listed = []
+    for group in space.groups:
+        own = extents[list(group)].T[None]
+        counts = ChainCounts(space, case, group, own, any(parted[d] for d in group))
+        lanes = np.array([[np.log(np.prod([lanes[0] for lanes in counts.lanes[m]])) for m in space.spread]])
+        listed.append(LeftChains(np.zeros(1), counts.numbers, lanes.reshape(1, -1), own, np.zeros(1, dtype=bool)))
+    return listed, space.always + sum(own.numbers[0] for own in listed)
+
+
+def around(space, whole, case, mapping, rng):
+    """Return a region of few extents and lanes, which a mapping is in."""
+    extents, _ = chains_of(space, mapping)
+    ranges = [[np.array([[[max(1, e - rng.integers(3)), min(space.sizes[d], e + rng.integers(4))]
+                          for d, e in zip(group, node, strict=True)]]) for node in extents[list(group)].T]
+              for group in space.groups]
+    for row in ranges:
+        row[0], row[-1] = row[0][..., 1:].repeat(2, 2), row[-1][..., :1].repeat(2, 2) * 0 + 1
+    lanes = {}
+    for v, (array, m) in enumerate(space.passages):
+        for d in range(len(space.sizes)) if array else ():
+            own = -(-int(extents[d, v]) // int(extents[d, v + 1]))
+            lanes[d, m] = max(1, own - int(rng.integers(2))), min(own + int(rng.integers(2)), space.sizes[d],
+                                                                  space.array(m).instances)
+    return replace(whole, case=case, ranges=ranges, lanes=lanes)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(60))
+def test_what_holds_and_what_does_not_is_what_enumeration_finds_with_imperfect_tiling(seed):
+    rng = np.random.default_rng([47, seed])
+    operator, machine = SMALL[seed % len(SMALL)], drawn_machine(rng)
+    objective = OBJECTIVES[seed // len(SMALL) % len(OBJECTIVES)]
+    least = least_of_all(operator, machine, "imperfect", 3000)
+    if least is None or not 0 < least[objective] < np.inf:
+        return
+    space, score, _ = space_of(operator, machine, objective, True)
+    best = least[objective]
+    assert check_claim(space, best, score).holds
+    beaten = check_claim(space, best * 1.001, score)
+    assert beaten.holds is False and best * (1 - 1e-9) <= beaten.score == score(beaten.better) < best * 1.001
+
+
+@pytest.mark.sample(60)
+@pytest.mark.parametrize("seed", range(600))
+def test_nothing_is_counted_that_the_oracle_does_not_walk(seed):
+    for space, case, mapping, cost in drawn(seed):
+        machine, tensors = space.space.accelerator, space.space.operator.tensors
+        names = [*(memory.name for memory in machine.memories), None]
+        numbers = numbers_of(space, case, mapping)[1]
+        even = all(len(set(array.merges(tensor.name, tensor.role))) == 1
+                   for array in machine.fanouts for tensor in tensors)
+        exact = even and not (any(rest.mixed for rest in case) or any(chains_of(space, mapping)[1]) or space.windows)
+        for e, edge in enumerate(space.edges):
+            tensor = tensors[edge.tensor]
+            out, into = (("updates", "drains") if tensor.is_output else ("reads", "fills"))
+            for what, name, kind in (("out", names[edge.parent], out), ("in", names[edge.child], into)):
+                if (what, e, 0) in space.number and name is not None:
+                    walked = getattr(cost.counts[name, tensor.name], kind)
+                    counted = np.exp(numbers[space.number[what, e, 0]])
+                    assert counted <= walked * (1 + 1e-9), (what, edge, case)
+                    assert not exact or counted == pytest.approx(walked)
+        assert np.exp(numbers[1]) <= cost.steps * (1 + 1e-9)
+
+
+@pytest.mark.sample(60)
+@pytest.mark.parametrize("seed", range(600))
+def test_no_score_is_below_what_chains_and_regions_are_bound_to(seed):
+    for space, case, mapping, _ in drawn(seed):
+        operator, machine = space.space.operator, space.space.accelerator
+        score = space_of(operator, machine, OBJECTIVES[seed % len(OBJECTIVES)])[1](mapping)
+        proof, (listed, numbers) = RaggedProof(space, max(score, 1e-300)), numbers_of(space, case, mapping)
+        whole = RegionBounds(space).whole()
+        lanes = sum(own.lanes for own in listed)
+        told = whole.__class__(case, whole.ranges, whole.sides)
+        known = np.array([proof._known(told) and not any(chains_of(space, mapping)[1])])
+        assert proof._scores(numbers[None], lanes, known)[0] <= score * (1 + 1e-9)
+        assert proof._least(numbers[None])[0] <= score * (1 + 1e-9)
+        for region in (whole, told, around(space, whole, case, mapping, np.random.default_rng(seed))):
+            bound = proof.bounds.made(region).bound(np.inf, 6)
+            assert bound.value <= np.log(max(score, 1e-300)) + 1e-9, region.case
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A proof of a layer whose sizes have few divisors, on a machine without a choice of what to keep."""
+    place = tmp_path_factory.mktemp("proofs") / "run.json"
+    energy = AccessEnergy(1.0, 1.0, 1.0, 1.0)
+    machine = Accelerator("small", (Memory("DRAM", ROLES, replace(energy, read_pj=60.0), always=True), Fanout(
+        "PEs", (2, 2)), Memory("L1", ROLES, energy, capacity_bytes=24, buffering="buffet", always=True)))
+    tw.map(matmul("odd", m=7, n=5, k=11), machine, budget="4s", store=False, certificate=place)
+    return json.loads(place.read_text())
+
+
+@pytest.mark.parametrize("fault", ["none", "bound", "mapping"])
+def test_certificates_of_imperfect_tiling_hold_as_they_are(certificate, fault, tmp_path):
+    record, place = deepcopy(certificate), tmp_path / "run.json"
+    layer = record["layers"][0]
+    assert layer["search"]["score"] == pytest.approx(layer["bounds"]["score"])
+    if fault == "bound":
+        layer["bounds"]["score"] = layer["search"]["score"] = 1.001 * layer["search"]["score"]
+    elif fault == "mapping":
+        layer["mapping"]["levels"][0]["loops"] = layer["mapping"]["levels"][0]["loops"][:-1]
+    place.write_text(json.dumps(record))
+    found = tw.verify(place)[0]
+    assert found.holds is (fault == "none")
+    assert fault != "none" or "the optimum: holds (1 kept sets, " in str(found)
