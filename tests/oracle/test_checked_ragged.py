@@ -178,6 +178,11 @@ def test_no_score_is_below_what_chains_and_regions_are_bound_to(seed):
             assert bound.value <= np.log(max(score, 1e-300)) + 1e-9, region.case
 
 
+@pytest.mark.parametrize("seed", [1802, 2024])
+def test_lanes_of_two_arrays_share_the_words_of_a_window_together(seed):
+    test_no_score_is_below_what_chains_and_regions_are_bound_to(seed)
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """A proof of a layer whose sizes have few divisors, on a machine without a choice of what to keep."""

@@ -32,10 +32,9 @@ from tilewright.cost.reference.ragged_counts import ChainCounts, ceil_div
 from tilewright.cost.reference.ragged_space import RaggedSpace
 from tilewright.mapping import LevelLoops, Loop, Mapping
 
-NEAR, MOST_JOINED, MOST_LISTED, FEW, MOST_SPLIT = 0.06, 500_000, 30_000, 300, 500
-"""How near to the claim (in logarithms) lanes are told apart before it is said what runs innermost; combinations of
-chains, chains of a group, and chains of all groups that are few enough to take extents one by one; and ranges of
-extents at a node."""
+MOST_JOINED, MOST_LISTED, FEW, MOST_SPLIT = 500_000, 30_000, 300, 500
+"""Combinations of chains, chains of a group, and chains of all groups that are few enough to take extents one by one;
+and ranges of extents at a node."""
 MOST_TRIED_TOGETHER = 20_000
 """Combinations of chains of ranges that are tried together before these are taken apart."""
 LANES = 10
@@ -100,18 +99,20 @@ class RaggedProof:
             cases = [replace(region, case=case) for case in self.space.parted(region.case)]
             found = self._tried(region, bound) if few and not cases else None
             if found is None:
-                left += self._parts(region, bound, slack, cases)
+                left += self._parts(region, bound, cases)
             else:
                 yield from found
 
-    def _parts(self, region: Region, bound: RegionBound, slack: float, cases: list[Region]) -> list[Region]:
-        """Return what a region falls into: by full sides, lanes, what runs innermost, extents, or narrower ranges."""
-        if region.few and cases:
+    def _parts(self, region: Region, bound: RegionBound, cases: list[Region]) -> list[Region]:
+        """Return what a region falls into: by full sides, lanes, what runs innermost, extents, or narrower ranges.
+
+        What runs innermost at the last memory but one tells most.
+        """
+        if cases and (region.few or region.case[-1] is None):
             return cases
         halves = self._halved(region, bound)
         by_lanes = bool(halves) and halves[0].lanes is not region.lanes
-        told = slack < NEAR or not region.case or region.case[-1] is not None
-        found = self._full(region, bound) or (halves if by_lanes and told else []) or cases or halves
+        found = self._full(region, bound) or (halves if by_lanes else []) or cases or halves
         if not found:
             finer = self._finer(region)
             found = [finer] if finer is not None else self._cut(region)
@@ -425,4 +426,4 @@ def without(region: Region, bound: RegionBound, slack: float) -> Region:
     """Return a region without ranges through which every chain costs too much by the slope of a bound."""
     kept = [[own[before + after - walk.least < slack] for own, before, after in zip(
         row, walk.before, walk.after, strict=True)] for row, walk in zip(region.ranges, bound.walks, strict=True)]
-    return replace(region, ranges=kept, point=bound.point)
+    return replace(region, ranges=kept, point=bound.point, sharp=bound.sharp)

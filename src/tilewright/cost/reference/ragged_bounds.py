@@ -18,9 +18,9 @@ from tilewright.cost.reference.proof_space import Indices, Values
 from tilewright.cost.reference.ragged_counts import again, ceil_div, longer
 from tilewright.cost.reference.ragged_space import NO_LOOP, Case, Content, RaggedSpace, Shared
 
-STEEPEST, FIRST, SHARPEST, SHIFTS, TURNS = 8.0, 16.0, 4096.0, 8, 25
+STEEPEST, FIRST, SHARPEST, LOOSER, SHIFTS, TURNS = 8.0, 16.0, 4096.0, 16.0, 8, 25
 """The highest price of what is over a limit; how sharply the largest of several is told from others, at first and in
-the end; steps of Newton's between two turns, and turns for a region."""
+the end, and by how much less after a first look at a region; steps of Newton's between two turns, and turns."""
 MOST_CLASSES, MOST_RANGES = 64, 48
 """Ranges of extents of a dimension at first: those that fall into as many pieces, or so many where these are more."""
 
@@ -41,7 +41,8 @@ class Region:
     lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """By dimension and memory how few and how many lanes there are inside, where that is told."""
     point: Values | None = None
-    """Where to begin to look for a bound."""
+    sharp: float = FIRST
+    """Where to begin to look for a bound, and how sharply: what it is a part of has its bound there."""
     few: bool = False
     """Whether few chains are left, which are tried together as soon as it is said what runs innermost."""
 
@@ -92,19 +93,19 @@ class RegionBound(NamedTuple):
 
     value: float
     """The logarithm of what no mapping of the region scores below."""
-    base: float
-    """That without what chains cost."""
+    base: float  # that without what chains cost
     slope: Values
     lanes: Costs
     """What so many lanes (less one) of a dimension inside a memory cost along the sides at least."""
     walks: list[ChainWalk]
     point: Values
+    sharp: float
     chains: list[list[Chain]]
     shares: list[Values]
     """By group, the chains that the point is made of."""
 
 
-NONE = RegionBound(inf, inf, np.zeros(0), {}, [], np.zeros(0), [], [])
+NONE = RegionBound(inf, inf, np.zeros(0), {}, [], np.zeros(0), FIRST, [], [])
 """Where no chain is left of some group."""
 
 
@@ -228,7 +229,8 @@ class RegionBounds:
                     uncut = (outer[..., k, 1] == space.sizes[d]) | (not one.whole)
                     grown = grown + np.where(uncut, np.log(few[k]), 0.0)
             for window in space.slid(one.tensor, space.groups[g]) if one.what == "reads" else []:
-                grown = grown + np.log(window.words(many[0], many[1]) / (many[0] * many[1]))
+                # Lanes of several arrays share together: there no word by more than all that are along one dimension.
+                grown = grown + np.log((window.words(many[0], many[1]) / many[0] if one.whole else 1) / many[1])
             if np.any(grown):
                 more.append((one.number, grown))
         return np.where(fits, 0.0, inf), LanePassage(m, few, many, floors, paid, more)
@@ -414,7 +416,7 @@ class RegionRows:
         """
         space, sides = self.bounds.space, np.log([most for most, _ in self.region.sides.values()])
         y = space.always if self.region.point is None else self.region.point
-        sharp, best, chains, shares = FIRST, NONE._replace(value=-inf), list[list[Chain]](), list[Values]()
+        sharp, best, chains, shares = self.region.sharp, NONE._replace(value=-inf), list[list[Chain]](), list[Values]()
         for _ in range(turns):
             smooth, parts, slope = self.bounds.score(y, sharp, sides)
             lanes = self._lane_costs(slope)
@@ -424,11 +426,12 @@ class RegionRows:
             base = parts + float(slope @ (space.always - y))
             value = base + sum(walk.least for walk in walks)
             if value > best.value:
-                best = RegionBound(value, base, slope, lanes[0], walks, y, [], [])
+                best = RegionBound(value, base, slope, lanes[0], walks, y, sharp, [], [])
             if best.value >= cut:
                 break
             new = [self._cheapest(g, walk, slope, lanes) for g, walk in enumerate(walks)]
             if not chains:
+                sharp = max(FIRST, sharp / LOOSER)
                 chains, shares = [[one] for one in new], [np.ones(1) for _ in new]
             for g, one in enumerate(new):
                 if not any(np.abs(one.numbers - other.numbers).max() < 1e-12 for other in chains[g]):

@@ -91,7 +91,7 @@ class Shared(NamedTuple):
     """The memory that the array lies inside."""
     tensor: int
     whole: bool = False
-    """Whether copies count only of dimensions that are not cut further out."""
+    """Whether copies count only of dimensions that are not cut further out, or reads are shared in this array alone."""
 
 
 class Ramp(NamedTuple):
@@ -395,7 +395,8 @@ class RaggedSpace:
                 continue
             edge = self.edges[at]
             if edge.child == len(self.memories):
-                arrays += [Shared(place, "reads", m, edge.tensor) for m in self.spread if self.gathers(edge, m)]
+                sharing = [m for m in self.spread if self.gathers(edge, m)]
+                arrays += [Shared(place, "reads", m, edge.tensor, len(sharing) == 1) for m in sharing]
                 continue
             moment, around = self.moment(edge.tensor, edge.child, case), [m for m in self.spread if m < edge.child]
             if moment is None:
