@@ -14,7 +14,7 @@ from tilewright.cost.reference.ragged import LeftChains, RaggedProof
 from tilewright.cost.reference.ragged_bounds import RegionBounds
 from tilewright.cost.reference.ragged_counts import ChainCounts
 from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
-from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
+from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
 from tilewright.mapping import KeptSets, MapSpace, full_keeps, is_legal
 from tilewright.workload import ROLES, convolution, matmul
 
@@ -181,6 +181,15 @@ def test_no_score_is_below_what_chains_and_regions_are_bound_to(seed):
 @pytest.mark.parametrize("seed", [1802, 2024])
 def test_lanes_of_two_arrays_share_the_words_of_a_window_together(seed):
     test_no_score_is_below_what_chains_and_regions_are_bound_to(seed)
+
+
+def test_what_takes_no_energy_is_bound_by_its_cycles():
+    free = Accelerator("free", (Memory("DRAM", ROLES, AccessEnergy(0.0, 0.0, 0.0, 0.0)), Fanout("PEs", (2, 2))),
+                       Compute("MAC", 0.0))
+    space, score, _ = space_of(matmul("m", m=5, n=3, k=2), free, "latency", True)
+    assert check_claim(space, 9.0, score).holds and check_claim(space, 9.1, score).holds is False
+    space, score, _ = space_of(matmul("m", m=5, n=3, k=2), free, "energy", True)
+    assert check_claim(space, 0.0, score).holds and check_claim(space, 1e-6, score).holds is False
 
 
 @pytest.fixture(scope="module")

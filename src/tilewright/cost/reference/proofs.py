@@ -447,6 +447,8 @@ def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], floa
         Called every few seconds with the kept sets gone through, and how many there are; may raise `GivenUp`.
     """
     tried, count, known = 0, 0, dict[object, Half]()
+    if claim <= 0:
+        return Verdict(True, "nothing scores below nothing")
     total, what = sum(1 for _ in space.kept_sets()), "regions bounded" if space.ragged else "pairs of rows counted"
     for number, kept in enumerate(space.kept_sets()):
         told = partial(look, number, total)

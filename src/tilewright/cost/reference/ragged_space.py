@@ -27,6 +27,9 @@ from tilewright.cost.reference.proof_space import (
 from tilewright.hardware import Fanout, Memory, exact_rate
 from tilewright.mapping import by_room, held_bits
 
+TINY = 1e-300
+"""Stands for no energy at all, of which there is no logarithm."""
+
 
 class Rest(NamedTuple):
     """What runs innermost at a memory: a class of dimensions by the tensors that do not use them (-1: no loop at all).
@@ -368,6 +371,7 @@ class RaggedSpace:
     def energy(self) -> Values:
         """``(i)``: picojoules by term."""
         found: Values = self.least(self.sums.energy) + self.leak * sum(self._alone)
+        found[0] += TINY
         return found
 
     # What is brought in when.
