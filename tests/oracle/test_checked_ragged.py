@@ -15,7 +15,7 @@ from tilewright.cost.reference.ragged_bounds import RegionBounds
 from tilewright.cost.reference.ragged_counts import ChainCounts
 from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
-from tilewright.mapping import KeptSets, MapSpace, full_keeps, is_legal
+from tilewright.mapping import KeptSets, LevelLoops, Loop, Mapping, MapSpace, full_keeps, is_legal
 from tilewright.workload import ROLES, convolution, matmul
 
 SMALL = (
@@ -138,10 +138,9 @@ def test_what_holds_and_what_does_not_is_what_enumeration_finds_with_imperfect_t
     assert beaten.holds is False and best * (1 - 1e-9) <= beaten.score == score(beaten.better) < best * 1.001
 
 
-@pytest.mark.sample(60)
-@pytest.mark.parametrize("seed", range(600))
-def test_nothing_is_counted_that_the_oracle_does_not_walk(seed):
-    for space, case, mapping, cost in drawn(seed):
+def held_against_the_oracle(found):
+    """Assert that nothing of spaces, cases and mappings is counted that the oracle does not walk."""
+    for space, case, mapping, cost in found:
         machine, tensors = space.space.accelerator, space.space.operator.tensors
         names = [*(memory.name for memory in machine.memories), None]
         numbers = numbers_of(space, case, mapping)[1]
@@ -158,6 +157,32 @@ def test_nothing_is_counted_that_the_oracle_does_not_walk(seed):
                     assert counted <= walked * (1 + 1e-9), (what, edge, case)
                     assert not exact or counted == pytest.approx(walked)
         assert np.exp(numbers[1]) <= cost.steps * (1 + 1e-9)
+
+
+@pytest.mark.sample(60)
+@pytest.mark.parametrize("seed", range(600))
+def test_nothing_is_counted_that_the_oracle_does_not_walk(seed):
+    held_against_the_oracle(drawn(seed))
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_a_dimension_along_both_sides_of_an_array_may_be_cut_into_fewer_pieces_further_in(flexible):
+    """Lanes of 3, 2 and 2 values fall into 4 pieces of 2 at most, of 3, 3 and 1 into 5, on flexible arrays as well."""
+    operator, energy = matmul("m", m=7, n=1, k=2), AccessEnergy(1.0, 1.0, 1.0, 1.0)
+    machine = Accelerator("folded", (
+        Memory("D", ROLES, energy, always=True), Fanout("F", (2, 2), flexible=flexible),
+        Memory("L", ROLES, energy, always=True), Memory("R", ROLES, energy, always=True)))
+    mapping = Mapping((LevelLoops("D"), LevelLoops("F", (Loop("M", 5, "X"), Loop("M", 3, "Y"))), LevelLoops(
+        "L", (Loop("M", 2), Loop("K", 1))), LevelLoops("R", (Loop("M", 1),))))
+    space = RaggedSpace(space_of(operator, machine, "edp", True)[0], full_keeps(mapping, operator, machine))
+    held_against_the_oracle([(space, case_of(space, mapping), mapping, walk(operator, machine, mapping))])
+    proof, extents = RaggedProof(space, 1.0), np.array([[[7], [7], [3], [2], [1]]])
+    groups = [group[0] for group in space.space.groups]
+    at = space.groups.index((groups.index("M"),))
+    assert ChainCounts(space, (NO_LOOP, NO_LOOP), space.groups[at], extents, True).may_part().all()
+    parts = ((5, "X"), (3, "Y"))
+    assert parts in proof._sides(0, 7, 3, parted=True) and parts not in proof._sides(0, 7, 3, parted=False)
+    assert proof._fits(0, {0: (7, 3)}, (parts,)) and not proof._fits(0, {0: (7, 2)}, (((5, "X"), (2, "Y")),))
 
 
 @pytest.mark.sample(60)

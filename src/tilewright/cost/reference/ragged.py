@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.reference.proof_mappings import orders
-from tilewright.cost.reference.proof_space import EQUAL, GivenUp, Indices, Values, whole
+from tilewright.cost.reference.proof_space import EQUAL, GivenUp, Indices, Values, laid_out, whole
 from tilewright.cost.reference.ragged_bounds import (
     TURNS,
     ChainWalk,
@@ -403,7 +403,7 @@ class RaggedProof:
 
         Between them are extents that divide as their lanes do, or any for chains that are ``parted``.
         """
-        if len(self.space.sides[m]) == 1:
+        if len(self.space.sides[m]) == 1 and not (parted and self.space.folds(m)):
             return [((inside, "Y" if self.space.array(m).shape[0] == 1 else "X"),)]
         between = range(inside, outside + 1) if parted else range(inside, outside + inside, inside)
         steps = dict.fromkeys(min(step, outside) for step in between)
@@ -418,8 +418,8 @@ class RaggedProof:
             for step, axis in sides:
                 lanes[axis] *= ceil_div(extent, step)
                 extent = step
-        return len(self.space.sides[m]) == 1 or all(lanes[axis] <= most for axis, most in zip(
-            "XY", self.space.sides[m], strict=True))
+        return laid_out(self.space.array(m), lanes["X"], lanes["Y"]) and prod(lanes.values()) <= prod(
+            self.space.sides[m])
 
 
 def without(region: Region, bound: RegionBound, slack: float) -> Region:

@@ -62,7 +62,7 @@ class ChainCounts:
         """Whether chains may have extents between the sides of some array that do not divide there."""
         found = np.zeros(len(self.extents), dtype=np.bool_)
         for v, (array, m) in enumerate(self.space.passages):
-            if array and len(self.space.sides[m]) > 1:
+            if array and self.space.folds(m):
                 outside, inside = self.extents[:, v], self.extents[:, v + 1]
                 found |= ((outside > inside + 1) & (inside > 1)).any(axis=1)
         return found
@@ -82,7 +82,7 @@ class ChainCounts:
                 rest, left = np.hstack([of % step, step]), np.hstack([np.where(of % step, many, 0), cut])
                 of = np.where(ended[:, None], np.pad(of, ((0, 0), (0, 1)), constant_values=1), rest)
                 many = np.where(ended[:, None], np.pad(many, ((0, 0), (0, 1))), left)
-                if array and self.parted and len(self.space.sides[m]) > 1:
+                if array and self.parted and self.space.folds(m):
                     ended = ended | ((self.extents[:, v, k] > step[:, 0]) & (step[:, 0] > 1))
             else:
                 of = np.where(ended[:, None], of, np.minimum(of, step))
@@ -107,7 +107,7 @@ class ChainCounts:
             step, (array, m) = self.extents[:, v + 1, k], self.space.passages[v]
             others = [np.minimum(end, step) for end in ends] if array else []
             ends = [(end - 1) % step + 1 for end in ends] + others
-            if array and self.parted and len(self.space.sides[m]) > 1:
+            if array and self.parted and self.space.folds(m):
                 ends = [np.where(self.extents[:, v, k] > step, 1, end) for end in ends]
         logs: Values = np.log(np.min(ends, axis=0))
         return logs

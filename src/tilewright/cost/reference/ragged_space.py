@@ -264,6 +264,10 @@ class RaggedSpace:
         return {m: [array.instances] if array.flexible or 1 in array.shape else list(array.shape)
                 for m in self.spread for array in [self.array(m)]}
 
+    def folds(self, m: int) -> bool:
+        """Whether a dimension may lie along both sides of the array inside a memory."""
+        return self.array(m).flexible or len(self.sides[m]) > 1
+
     @cached_property
     def rooms(self) -> list[tuple[int, list[tuple[int, float]]]]:
         """Rooms of memories, and what share of it a word of each tensor takes there."""
