@@ -9,14 +9,15 @@ import pytest
 from test_checked_optimum import LAYERS, OBJECTIVES, drawn_machine, least_of_all, space_of
 
 import tilewright as tw
-from tilewright.cost.reference import check_claim, walk
+from tilewright.cost.reference import GivenUp, check_claim, walk
+from tilewright.cost.reference.proof_mappings import orders
 from tilewright.cost.reference.ragged import LeftChains, RaggedProof
 from tilewright.cost.reference.ragged_bounds import RegionBounds
 from tilewright.cost.reference.ragged_counts import ChainCounts
 from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
 from tilewright.mapping import KeptSets, LevelLoops, Loop, Mapping, MapSpace, full_keeps, is_legal
-from tilewright.workload import ROLES, convolution, matmul
+from tilewright.workload import ROLES, convolution, einsum, matmul
 
 SMALL = (
     matmul("g", m=3, n=2, k=5), matmul("h", m=7, n=1, k=3), matmul("b", m=2, n=3, k=2, batch=2), convolution(
@@ -46,7 +47,7 @@ def chains_of(space, mapping):
 
 
 def case_of(space, mapping):
-    """Return what runs innermost at each memory but the last; None for a mapping that the checker need not look at."""
+    """Return what runs innermost at each memory but the last."""
     found, names = [], [group[0] for group in space.space.groups]
     slides = len({window.tensor for window in space.windows}) == 1 < len(space.windows)
     levels = [level for (array, _), level in zip(space.passages, mapping.levels, strict=True) if not array]
@@ -58,13 +59,11 @@ def case_of(space, mapping):
             extents[loop.dimension] = loop.step
         runs.append(own)
     of = {level.level: own for level, own in zip(mapping.levels, runs, strict=True)}
-    for m, level in enumerate(levels[:-1]):
+    for level in levels[:-1]:
         dims = [names.index(name) for name in of[level.level]]
         if not dims:
             found.append(NO_LOOP)
             continue
-        if space.idle(m):
-            return None
         kinds = [tuple(space.unused[d].tolist()) for d in dims]
         known = kinds[-1] in space.classes
         kind = space.classes.index(kinds[-1]) if known else 0
@@ -88,9 +87,7 @@ def drawn(seed):
             continue
         kept = full_keeps(mapping, operator, machine)
         space = RaggedSpace(space_of(operator, machine, OBJECTIVES[seed % len(OBJECTIVES)], True)[0], kept)
-        case = case_of(space, mapping)
-        if case is not None:
-            yield space, case, mapping, walk(operator, machine, mapping)
+        yield space, case_of(space, mapping), mapping, walk(operator, machine, mapping)
 
 
 def numbers_of(space, case, mapping):
@@ -215,6 +212,33 @@ def test_what_takes_no_energy_is_bound_by_its_cycles():
     assert check_claim(space, 9.0, score).holds and check_claim(space, 9.1, score).holds is False
     space, score, _ = space_of(matmul("m", m=5, n=3, k=2), free, "energy", True)
     assert check_claim(space, 0.0, score).holds and check_claim(space, 1e-6, score).holds is False
+
+
+def test_loops_at_a_memory_that_keeps_nothing_cut_tiles_otherwise_than_those_around_them():
+    """Steps of 5 and 3 cut 7 into 3, 2 and 2, for which weights fill the last memory 4 times; 3 alone needs 5."""
+    def memory(name, *energy, **more):
+        return Memory(name, **{"keeps": ROLES, "always": True} | more, energy=AccessEnergy(*energy), buffering="buffet")
+
+    operator, machine = matmul("m", m=7, n=1, k=4), Accelerator("passing", (
+        memory("D", 10.0, 0.0, 100.0, 0.0),
+        memory("X", 500.0, 500.0, 500.0, 500.0, keeps=("weights",), always=False, capacity_bytes=1),
+        memory("L", 1.0, 1.0, 1.0, 0.0, partitions_bytes=(("inputs", 6.0), ("weights", 2.0), ("outputs", 3.0))),
+        memory("R", 0.0, 1.0, 0.0, 0.0, partitions_bytes=(("inputs", 2.0), ("weights", 1.0), ("outputs", 2.0)))))
+    best = Mapping((LevelLoops("D", (Loop("M", 5),)), LevelLoops("X", (Loop("M", 3), Loop("K", 2)), ()), LevelLoops(
+        "L", (Loop("M", 2), Loop("K", 1))), LevelLoops("R", (Loop("M", 1),))))
+    space, score, _ = space_of(operator, machine, "energy", True)
+    assert check_claim(space, score(best), score).holds
+    assert check_claim(space, score(best) * 1.0001, score).holds is False
+
+
+def test_orders_of_more_loops_than_can_be_tried_are_not_left_out():
+    """Where a dimension is unused by two tensors, others that these do not use may stand inside or outside it."""
+    names = "abcdefgh"
+    operator = einsum("abcdefgh,a->abcdef", dict.fromkeys(names, 2))
+    space = space_of(operator, Accelerator("one", (Memory("D", ROLES, AccessEnergy(1.0, 1.0, 1.0, 1.0)),)), "edp")[0]
+    assert len(orders(space, dict.fromkeys(names[:7], 2))) == 5040
+    with pytest.raises(GivenUp, match="any order"):
+        orders(space, dict.fromkeys(names, 2))
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,17 @@
 """The mappings that pairs of rows of `proofs` stand for: factors shared out to dimensions, sides of arrays, orders."""
 
 from collections.abc import Iterator
-from itertools import islice, permutations, product
+from itertools import permutations, product
 from math import prod
 from typing import Any
 
-from tilewright.cost.reference.proof_space import Kept, ProofSpace, laid_out
+from tilewright.cost.reference.proof_space import GivenUp, Kept, ProofSpace, laid_out
 from tilewright.hardware import Fanout
 from tilewright.mapping import LevelLoops, Loop, Mapping
 
 Factors = dict[str, int]
+MOST_PERMUTED = 7
+"""Loops at a memory of which every order is tried at most."""
 
 
 def mappings_of(space: ProofSpace, kept: Kept, counts: list[list[int]]) -> Iterator[Mapping]:
@@ -75,7 +77,9 @@ def orders(space: ProofSpace, loops: Factors) -> list[tuple[str, ...]]:
     names, tensors = list(loops), space.operator.tensors
     unused = {name: [tensor.name for tensor in tensors if name not in tensor.dimensions] for name in names}
     if any(len(those) > 1 for those in unused.values()) or len(names) < 3:
-        return list(islice(permutations(names), 5040))
+        if len(names) > MOST_PERMUTED:
+            raise GivenUp(f"more than {MOST_PERMUTED} loops at a memory may stand in any order")
+        return list(permutations(names))
     found = dict[tuple[str, ...], None]()
     for innermost in names:
         alike = [name for name in names if unused[name] and unused[name] == unused[innermost] and name != innermost]

@@ -16,7 +16,7 @@ from scipy.optimize import nnls
 
 from tilewright.cost.reference.proof_space import Indices, Values
 from tilewright.cost.reference.ragged_counts import again, ceil_div, longer
-from tilewright.cost.reference.ragged_space import NO_LOOP, Case, Content, RaggedSpace, Shared
+from tilewright.cost.reference.ragged_space import Case, Content, RaggedSpace, Shared
 
 STEEPEST, FIRST, SHARPEST, LOOSER, SHIFTS, TURNS = 8.0, 16.0, 4096.0, 16.0, 8, 25
 """The highest price of what is over a limit; how sharply the largest of several is told from others, at first and in
@@ -148,8 +148,7 @@ class RegionBounds:
             every = np.array([list(some) for some in product(*each)])
             first, last = every[-1:, :, 1:].repeat(2, 2), np.ones_like(every[:1])
             ranges.append([first, *[every] * (nodes - 2), last])
-        case = tuple(NO_LOOP if space.idle(m) else None for m in range(len(space.memories) - 1))
-        return Region(case, ranges, {
+        return Region((None,) * (len(space.memories) - 1), ranges, {
             (m, k): (most, False) for m in space.spread for k, most in enumerate(space.sides[m])})
 
     # What ranges and passages add to numbers.

@@ -174,10 +174,6 @@ class RaggedSpace:
         tensor = self.space.operator.tensors[self.output]
         return all(len(set(array.merges(tensor.name, tensor.role))) == 1 for array in self.arrays if array)
 
-    def idle(self, m: int) -> bool:
-        """Whether loops at a memory may as well stand at the one around it: it keeps nothing."""
-        return m > 0 and self.arrays[m - 1] is None and not self.kept[self.memories[m].name]
-
     # The operator.
 
     @cached_property
