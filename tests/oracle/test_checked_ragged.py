@@ -214,21 +214,51 @@ def test_what_takes_no_energy_is_bound_by_its_cycles():
     assert check_claim(space, 0.0, score).holds and check_claim(space, 1e-6, score).holds is False
 
 
-def test_loops_at_a_memory_that_keeps_nothing_cut_tiles_otherwise_than_those_around_them():
-    """Steps of 5 and 3 cut 7 into 3, 2 and 2, for which weights fill the last memory 4 times; 3 alone needs 5."""
-    def memory(name, *energy, **more):
-        return Memory(name, **{"keeps": ROLES, "always": True} | more, energy=AccessEnergy(*energy), buffering="buffet")
+def tight(around, dram, local):
+    """Return a machine whose last two memories have room for 3 and 2 rows of inputs and outputs, and what is around."""
+    return Accelerator("tight", (
+        Memory("D", ROLES, AccessEnergy(*dram), always=True), around,
+        Memory("L", ROLES, AccessEnergy(*local), partitions_bytes=(("inputs", 6.0), ("weights", 2.0), (
+            "outputs", 3.0)), buffering="buffet", always=True),
+        Memory("R", ROLES, AccessEnergy(0.0, 1.0, 0.0, 0.0), partitions_bytes=(("inputs", 2.0), ("weights", 1.0), (
+            "outputs", 2.0)), buffering="buffet", always=True)))
 
-    operator, machine = matmul("m", m=7, n=1, k=4), Accelerator("passing", (
-        memory("D", 10.0, 0.0, 100.0, 0.0),
-        memory("X", 500.0, 500.0, 500.0, 500.0, keeps=("weights",), always=False, capacity_bytes=1),
-        memory("L", 1.0, 1.0, 1.0, 0.0, partitions_bytes=(("inputs", 6.0), ("weights", 2.0), ("outputs", 3.0))),
-        memory("R", 0.0, 1.0, 0.0, 0.0, partitions_bytes=(("inputs", 2.0), ("weights", 1.0), ("outputs", 2.0)))))
-    best = Mapping((LevelLoops("D", (Loop("M", 5),)), LevelLoops("X", (Loop("M", 3), Loop("K", 2)), ()), LevelLoops(
-        "L", (Loop("M", 2), Loop("K", 1))), LevelLoops("R", (Loop("M", 1),))))
+
+def only_what_beats_it_is_refuted(machine, operator, best):
+    """Assert that the energy of a mapping, which is the best, holds as the least, and a little more does not."""
     space, score, _ = space_of(operator, machine, "energy", True)
     assert check_claim(space, score(best), score).holds
     assert check_claim(space, score(best) * 1.0001, score).holds is False
+
+
+def test_loops_at_a_memory_that_keeps_nothing_cut_tiles_otherwise_than_those_around_them():
+    """Steps of 5 and 3 cut 7 into 3, 2 and 2, for which weights fill the last memory 4 times; 3 alone needs 5."""
+    costly = Memory("X", ("weights",), AccessEnergy(500.0, 500.0, 500.0, 500.0), capacity_bytes=1)
+    only_what_beats_it_is_refuted(
+        tight(costly, (10.0, 0.0, 100.0, 0.0), (1.0, 1.0, 1.0, 0.0)), matmul("m", m=7, n=1, k=4), Mapping((
+            LevelLoops("D", (Loop("M", 5),)), LevelLoops("X", (Loop("M", 3), Loop("K", 2)), ()),
+            LevelLoops("L", (Loop("M", 2), Loop("K", 1))), LevelLoops("R", (Loop("M", 1),)))))
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_lanes_along_both_sides_that_divide_nothing_are_tried(flexible):
+    """As above; as lanes they share what is read, and 4 lanes of 2 would fill one more."""
+    only_what_beats_it_is_refuted(
+        tight(Fanout("F", (2, 2), flexible=flexible, reduce=False), (10.0, 0.0, 100.0, 0.0), (1.0, 10.0, 1.0, 0.0)),
+        matmul("m", m=7, n=1, k=4), Mapping((
+            LevelLoops("D", (Loop("K", 2),)), LevelLoops("F", (Loop("M", 5, "X"), Loop("M", 3, "Y"))),
+            LevelLoops("L", (Loop("M", 2), Loop("K", 1))), LevelLoops("R", (Loop("M", 1),)))))
+
+
+@pytest.mark.parametrize("order", ["KM", "MK"])
+def test_every_order_of_loops_is_tried(order):
+    """What is dear to move is to stay: weights, or outputs."""
+    dear = AccessEnergy(*((0.0, 9.0, 1.0, 0.0) if order == "KM" else (0.0, 1.0, 0.0, 9.0)))
+    only_what_beats_it_is_refuted(Accelerator("single", (
+        Memory("D", ROLES, AccessEnergy(1.0, 1.0, 1.0, 1.0), always=True), Memory("L", ROLES, dear, partitions_bytes=(
+            ("inputs", 1.0), ("weights", 1.0), ("outputs", 1.0)), buffering="buffet", always=True))),
+        matmul("m", m=5, n=1, k=2), Mapping((
+            LevelLoops("D", tuple(Loop(name, 1) for name in order)), LevelLoops("L"))))
 
 
 def test_orders_of_more_loops_than_can_be_tried_are_not_left_out():
