@@ -200,6 +200,48 @@ def test_no_score_is_below_what_chains_and_regions_are_bound_to(seed):
             assert bound.value <= np.log(max(score, 1e-300)) + 1e-9, region.case
 
 
+def is_in(space, region, extents):
+    """Whether extents ``(d, v)`` are in ranges and lanes of a region, and in its sides for some way to lay lanes."""
+    for group, row in zip(space.groups, region.ranges, strict=True):
+        for node, ranges in zip(extents[list(group)].T, row, strict=True):
+            if not ((ranges[..., 0] <= node) & (node <= ranges[..., 1])).all(axis=1).any():
+                return False
+    for v, (array, m) in enumerate(space.passages):
+        if not array:
+            continue
+        lanes, ways = -(-extents[:, v] // extents[:, v + 1]), [(1,) * len(space.sides[m])]
+        for d, own in enumerate(lanes.tolist()):
+            few, many = region.lanes.get((d, m), (1, own))
+            if not few <= own <= many:
+                return False
+            each = {(n, -(-own // n))[:len(space.sides[m])] for n in ([own] if len(space.sides[m]) == 1 else {
+                -(-own // n) for n in range(1, own + 1)})}
+            ways = {tuple(np.multiply(way, more).tolist()) for way in ways for more in each}
+        told = [region.sides[m, k] for k in range(len(space.sides[m]))]
+        if not any(all(n == most if full else n <= most for n, (most, full) in zip(way, told, strict=True))
+                   for way in ways):
+            return False
+    return True
+
+
+@pytest.mark.sample(40)
+@pytest.mark.parametrize("seed", range(600))
+def test_parts_of_a_region_leave_no_mapping_out(seed):
+    for space, case, mapping, _ in drawn(seed):
+        proof, (extents, _) = RaggedProof(space, 1.0), chains_of(space, mapping)
+        region = replace(proof.bounds.whole(), case=case)
+        for _ in range(6):
+            assert is_in(space, region, extents)
+            bound = proof.bounds.made(region).bound(np.inf, 4)
+            parts = proof._parts(region, bound, [])
+            finer = proof._finer(region)
+            assert finer is None or is_in(space, finer, extents)
+            region = next((part for part in parts if is_in(space, part, extents)), None)
+            assert region is not None
+            if region.single:
+                break
+
+
 @pytest.mark.parametrize("seed", [1802, 2024])
 def test_lanes_of_two_arrays_share_the_words_of_a_window_together(seed):
     test_no_score_is_below_what_chains_and_regions_are_bound_to(seed)
