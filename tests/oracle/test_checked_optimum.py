@@ -169,6 +169,15 @@ def test_a_certificate_holds_and_says_what_it_is_of(certificate, tmp_path):
     assert "the optimum: holds (64 kept sets" in str(found)
 
 
+@pytest.mark.parametrize(("bound", "holds"), [(float("nan"), False), (float("inf"), False), (-5.0, True)])
+def test_bounds_that_are_no_scores_claim_no_optimum(certificate, bound, holds, tmp_path):
+    record = deepcopy(certificate)
+    record["layers"][0]["bounds"]["score"] = bound
+    found = checked(record, tmp_path)
+    assert found.holds is holds
+    assert not (holds and "the optimum" in str(found))
+
+
 def test_more_than_was_claimed_can_be_checked(certificate, tmp_path):
     record, place = deepcopy(certificate), tmp_path / "loose.json"
     record["layers"][0]["bounds"]["score"] *= 0.9

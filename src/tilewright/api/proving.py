@@ -37,7 +37,7 @@ class CheckedClaim:
     def __str__(self) -> str:
         word = {True: "holds", False: "does not hold", None: "could not be told"}[self.holds]
         claim = f"no mapping scores below {self.bound:.9g}" if self.bound is not None else "nothing is claimed"
-        if self.score and self.bound:
+        if self.score and self.bound and self.bound > 0:
             gap = self.score / self.bound - 1
             claim += ", the optimum" if gap <= EQUAL else f", {gap:.2%} below the {self.score:.9g} found"
         return f"{self.layer}: {claim}: {word} ({self.reason})"
@@ -156,8 +156,8 @@ def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: boo
         return CheckedClaim(layer.name, score, bound, None, layer.reason or "no mapping or no bound is given")
     mapping = mapping_of(layer)
     again = scored(mapping, TOUCH_BUDGET)
-    wrong = [f"its mapping scores {again:.9g}"] if abs(again - score) > EQUAL * score else []
-    wrong += [f"the bound is above {score:.9g}, which was found"] if bound > score * (1 + EQUAL) else []
+    wrong = [f"its mapping scores {again:.9g}"] if not abs(again - score) <= EQUAL * score else []
+    wrong += [f"the bound is not at most {score:.9g}, which was found"] if not bound <= score * (1 + EQUAL) else []
     wrong += _outside(mapping, space)
     if wrong:
         return CheckedClaim(layer.name, score, bound, False, "; ".join(wrong))
