@@ -36,7 +36,7 @@ from tilewright.hardware import Fanout
 from tilewright.mapping import Mapping
 
 MOST_ROWS = 30_000_000
-MOST_TRIED = 20_000
+MOST_TRIED = 100_000
 MOST_PAIRS = 20_000_000_000
 """Pairs of halves that are looked at for what memories keep, at most: a quarter of an hour."""
 CHUNK = 1 << 20

@@ -11,7 +11,7 @@ asks.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from math import exp, log, prod
 from typing import Any, Literal, NamedTuple
 
@@ -384,9 +384,11 @@ class RaggedProof:
         for v, (array, m) in enumerate(space.passages):
             steps = {d: (int(own[v]), int(own[v + 1])) for d, own in enumerate(extents) if own[v] > own[v + 1]}
             if array:
-                choices.append([tuple(Loop(names[d], step, along) for axis in "XY" for d, sides in zip(
+                laid = (tuple(Loop(names[d], step, along) for axis in "XY" for d, sides in zip(
                     steps, chosen, strict=True) for step, along in sides if along == axis) for chosen in product(
-                        *(self._sides(m, *steps[d], parted=parted[d]) for d in steps)) if self._fits(m, steps, chosen)])
+                        *(self._sides(m, *steps[d], parted=parted[d]) for d in steps)) if self._fits(m, steps, chosen))
+                alike = not any(parted[d] or d in self._slid for d in steps) and self._alike(m)
+                choices.append(list(islice(laid, 1 if alike else None)))
                 continue
             counts = {names[d]: ceil_div(*both) for d, both in steps.items()}
             inside = {names[d]: step for d, (_, step) in steps.items()}
@@ -397,6 +399,17 @@ class RaggedProof:
         for chosen in product(*choices):
             yield Mapping(tuple(LevelLoops(level.name, loops, space.kept.get(level.name))
                                 for level, loops in zip(levels, chosen, strict=True)))
+
+    @cached_property
+    def _slid(self) -> set[int]:
+        """Dimensions along which windows slide."""
+        return {d for window in self.space.windows for d in (window.first, window.second)}
+
+    def _alike(self, m: int) -> bool:
+        """Whether it makes no difference along which side of the array inside a memory lanes lie, if they divide."""
+        array = self.space.array(m)
+        return all(len(set(array.merges(tensor.name, tensor.role))) == 1
+                   for tensor in self.space.space.operator.tensors)
 
     def _sides(self, m: int, outside: int, inside: int, *, parted: bool) -> list[tuple[Part, ...]]:
         """Return the steps of a dimension along the sides of the array inside a memory.

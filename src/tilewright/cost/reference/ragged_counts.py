@@ -101,15 +101,12 @@ class ChainCounts:
         return found
 
     def _last(self, k: int, node: int) -> Values:
-        """Return the fewest values of a dimension in the last tile of any lane: of the last, or of the others."""
-        ends = [self.extents[:, 0, k]]
+        """Return the values of a dimension in the last tile of the first lane, which is as large as any (rule 8)."""
+        left = self.extents[:, 0, k]
         for v in range(node):
-            step, (array, m) = self.extents[:, v + 1, k], self.space.passages[v]
-            others = [np.minimum(end, step) for end in ends] if array else []
-            ends = [(end - 1) % step + 1 for end in ends] + others
-            if array and self.parted and self.space.folds(m):
-                ends = [np.where(self.extents[:, v, k] > step, 1, end) for end in ends]
-        logs: Values = np.log(np.min(ends, axis=0))
+            step, (array, _) = self.extents[:, v + 1, k], self.space.passages[v]
+            left = np.minimum(left, step) if array else (left - 1) % step + 1
+        logs: Values = np.log(left)
         return logs
 
     @cached_property
