@@ -122,6 +122,16 @@ class ProofSpace:
         """Cycles of a step of compute."""
         return float(lane_use(self.operator, self.accelerator).cycles)
 
+    @property
+    def leak(self) -> float:
+        """Picojoules that leak in a cycle."""
+        return self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000
+
+    def rates(self, m: int, port: str) -> list[float]:
+        """Return how many words of a memory its own port, and one for both ways, move in a cycle, where limited."""
+        bandwidth = self.memories[m].bandwidth
+        return [float(exact_rate(rate)) for rate in (getattr(bandwidth, port), bandwidth.shared) if rate is not None]
+
     @cached_property
     def memories(self) -> tuple[Memory, ...]:
         """The memories, outermost first."""
@@ -261,8 +271,7 @@ class ProofSpace:
     def _waits(self, moved: dict[tuple[int, str], Values]) -> Iterator[tuple[int, Values]]:
         for m, memory in enumerate(self.memories):
             for kind, port in (("drain", "read"), ("fill", "write")):
-                rates = [float(exact_rate(rate)) for rate in (getattr(memory.bandwidth, port), memory.bandwidth.shared)
-                         if rate is not None]
+                rates = self.rates(m, port)
                 if m and memory.buffering == "single" and rates and (m, kind) in moved:
                     yield m, moved[m, kind] / min(rates)
 
@@ -280,8 +289,7 @@ class ProofSpace:
                     if tensor.is_output == outputs and m in chain and chain[0] != m]
             slowest: Any = 0.0
             for at, port in ((m, ends[0]), *((parent, ends[1]) for parent in sorted({parent for *_, parent in mine}))):
-                rate = self.memories[at].bandwidth
-                rates = [float(exact_rate(one)) for one in (getattr(rate, port), rate.shared) if one is not None]
+                rates = self.rates(at, port)
                 around = extents if at == m else [extent * many for extent, many in zip(extents, lanes, strict=True)]
                 words = sum(self.words(t, around) * float(held_bits(tensor, self.accelerator)) / self.memories[
                     at].word_bits for t, tensor, parent in mine if at in (m, parent))

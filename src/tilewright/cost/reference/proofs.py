@@ -63,7 +63,6 @@ class KeptProof:
         """The last memory but one, or the only one."""
         self.last = len(space.memories) - 1
         self.kinds: list[tuple[bool, ...] | None] = [*dict.fromkeys(space.patterns), None]
-        self.leak = space.accelerator.leakage_mw / space.accelerator.frequency_mhz * 1000
         self.count = self.seen = 0
         """Pairs that were counted, and that were looked at."""
 
@@ -71,7 +70,7 @@ class KeptProof:
 
     def score(self, cycles: Any, energy: Any) -> Any:
         """Return scores, leakage counted in."""
-        energy = energy + self.leak * cycles
+        energy = energy + self.space.leak * cycles
         return sum(weight * (cycles if a else 1.0) * (energy if b else 1.0) for weight, a, b in self.space.weights)
 
     def budget(self, cycles: Any) -> Any:
@@ -81,7 +80,7 @@ class KeptProof:
         left = self.claim * (1 - EQUAL) - fixed
         if not any(b for *_, b in self.space.weights):
             return np.where(left > 0, np.inf, -np.inf)
-        return left / slope - self.leak * cycles
+        return left / slope - self.space.leak * cycles
 
     # Rows of both halves.
 

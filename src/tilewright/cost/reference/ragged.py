@@ -179,7 +179,7 @@ class RaggedProof:
         return found
 
     @staticmethod
-    def _finer(region: Region, most: int = MOST_SPLIT) -> Region | None:
+    def _finer(region: Region) -> Region | None:
         """Return a region with its ranges of extents in halves; None where none can be."""
         ranges, finer = [], False
         for row in region.ranges:
@@ -188,7 +188,7 @@ class RaggedProof:
                 made = every
                 for k in range(every.shape[1]):
                     wide = made[:, k, 0] < made[:, k, 1]
-                    if not wide.any() or len(made) + wide.sum() > most:
+                    if not wide.any() or len(made) + wide.sum() > MOST_SPLIT:
                         continue
                     lower, upper, finer = made[wide].copy(), made[wide].copy(), True
                     lower[:, k, 1] = made[wide, k].sum(axis=1) // 2
@@ -256,7 +256,7 @@ class RaggedProof:
             for number, grown in passage.more:
                 numbers[:, number] += grown[way]
             for k, d in enumerate(space.groups[g]):
-                floor, left = passage.floors[k], self.bounds.left(d, passage.memory)[passage.many[k][way] - 1]
+                floor, left = passage.floors[k], self.bounds.left[d, passage.memory][passage.many[k][way] - 1]
                 numbers[:, passage.paid[k]] += (left if floor is None else np.maximum(left, floor[way]))[:, None]
                 lanes[:, space.spread.index(passage.memory)] += np.log(passage.few[k][way])
         none = np.zeros((0, 0, 0), dtype=np.int64)
@@ -328,7 +328,9 @@ class RaggedProof:
 
     def _known(self, region: Region) -> bool:
         """Whether all that crosses of a result is known of chains of single extents."""
-        return self.space.even and not any(rest is None or rest.mixed for rest in region.case)
+        space = self.space
+        return all(space.even(space.output, m) for m in space.spread) and not any(
+            rest is None or rest.mixed for rest in region.case)
 
     def _scored(self, cycles: Values, energy: Values) -> Values:
         found = np.zeros(len(cycles))
@@ -369,7 +371,7 @@ class RaggedProof:
         for key in dict.fromkeys(ramp.memory for ramp in space.ramps):
             cycles = cycles + whole(sum((ramp.cycles * terms[:, space.number["ramp", key, ramp.tensor]]
                                          for ramp in space.ramps if ramp.memory == key), np.zeros(len(y))))
-        return self._scored(cycles, summed(space.sums.energy) + space.leak * cycles)
+        return self._scored(cycles, summed(space.sums.energy) + space.space.leak * cycles)
 
     # Mappings.
 
@@ -387,7 +389,9 @@ class RaggedProof:
                 laid = (tuple(Loop(names[d], step, along) for axis in "XY" for d, sides in zip(
                     steps, chosen, strict=True) for step, along in sides if along == axis) for chosen in product(
                         *(self._sides(m, *steps[d], parted=parted[d]) for d in steps)) if self._fits(m, steps, chosen))
-                alike = not any(parted[d] or d in self._slid for d in steps) and self._alike(m)
+                # Then it makes no difference along which side of the array lanes lie.
+                alike = all(space.even(t, m) for t in space.tensors) and not any(
+                    parted[d] or d in self._slid for d in steps)
                 choices.append(list(islice(laid, 1 if alike else None)))
                 continue
             counts = {names[d]: ceil_div(*both) for d, both in steps.items()}
@@ -404,12 +408,6 @@ class RaggedProof:
     def _slid(self) -> set[int]:
         """Dimensions along which windows slide."""
         return {d for window in self.space.windows for d in (window.first, window.second)}
-
-    def _alike(self, m: int) -> bool:
-        """Whether it makes no difference along which side of the array inside a memory lanes lie, if they divide."""
-        array = self.space.array(m)
-        return all(len(set(array.merges(tensor.name, tensor.role))) == 1
-                   for tensor in self.space.space.operator.tensors)
 
     def _sides(self, m: int, outside: int, inside: int, *, parted: bool) -> list[tuple[Part, ...]]:
         """Return the steps of a dimension along the sides of the array inside a memory.

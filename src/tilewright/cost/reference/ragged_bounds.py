@@ -248,11 +248,14 @@ class RegionBounds:
             passages.append(own)
         return RegionRows(self, region, rows, passages)
 
-    def left(self, d: int, m: int) -> Values:
-        """Return the share of steps (logarithms) that so many lanes (less one) leave at least."""
-        size = self.space.sizes[d]
-        lanes = np.arange(1, min(self.space.array(m).instances, size) + 1)
-        return np.log(ceil_div(size, lanes) / size) if len(self.space.spread) == 1 else -np.log(lanes)
+    @cached_property
+    def left(self) -> dict[tuple[int, int], Values]:
+        """By dimension and memory, the share of steps (logarithms) that so many lanes (less one) leave at least."""
+        found, spread = {}, self.space.spread
+        for m, (d, size) in product(spread, enumerate(self.space.sizes)):
+            lanes = np.arange(1, min(self.space.array(m).instances, size) + 1)
+            found[d, m] = np.log(ceil_div(size, lanes) / size) if len(spread) == 1 else -np.log(lanes)
+        return found
 
     # The score.
 
@@ -263,9 +266,10 @@ class RegionBounds:
         """
         n = self.space.terms
         factors = [_factor(rows, y[:n], sharp) for rows in (self.space.cycles, self.space.energy[None])]
-        smooth = _total([weight + a * factors[0].smooth + b * factors[1].smooth for weight, a, b in self.parts])
-        parts = _total([weight + a * factors[0].parts + b * factors[1].parts for weight, a, b in self.parts])
-        shares = np.exp([weight + a * factors[0].parts + b * factors[1].parts - parts for weight, a, b in self.parts])
+        each = [[weight + a * cycles + b * energy for weight, a, b in self.parts] for cycles, energy in zip(
+            *((factor.smooth, factor.parts) for factor in factors), strict=True)]
+        smooth, parts = (float(np.logaddexp.reduce(logs)) for logs in each)
+        shares = np.exp(np.array(each[1]) - parts)
         pulls = np.array([a * factors[0].slope + b * factors[1].slope for _, a, b in self.parts])
         slope = np.zeros(len(y))
         slope[:n] = shares @ pulls
@@ -276,7 +280,7 @@ class RegionBounds:
             bends[:n, :n] += (pulls.T * shares) @ pulls - np.outer(slope[:n], slope[:n])
         first = len(y) - len(sides)
         for numbers, logs in [*self._rooms, *((np.array([first + k]), -sides[k:k + 1]) for k in range(len(sides)))]:
-            share = np.exp(y[numbers] + logs - (over := _total((y[numbers] + logs).tolist())))
+            share = np.exp(y[numbers] + logs - (over := float(np.logaddexp.reduce(y[numbers] + logs))))
             price = STEEPEST / (1.0 + exp(-min(max(sharp * over, -700.0), 700.0)))
             smooth += STEEPEST * float(np.logaddexp(0.0, sharp * over)) / sharp
             parts += price * over
@@ -325,12 +329,6 @@ def _factor(rows: Values, y: Values, sharp: float) -> ScoreFactor:
     return ScoreFactor(smooth, float(share @ logs), share @ of, share, of)
 
 
-def _total(logs: list[float]) -> float:
-    """Return the logarithm of a sum, by those of what is added up."""
-    top = max(logs)
-    return top + log(sum(exp(one - top) for one in logs))
-
-
 @dataclass(frozen=True, eq=False)
 class RegionRows:
     """What chains of a region add to numbers, and its bound."""
@@ -364,7 +362,7 @@ class RegionRows:
             if passage is not None:
                 step = free + sum((slope[number] * grown for number, grown in passage.more), np.zeros(free.shape))
                 for k, d in enumerate(self.bounds.space.groups[g]):
-                    left, price = self.bounds.left(d, passage.memory), float(slope[passage.paid[k]].sum())
+                    left, price = self.bounds.left[d, passage.memory], float(slope[passage.paid[k]].sum())
                     own = lanes[passage.memory][:len(left)]
                     cost, floor = _least_of(own + price * left, passage.few[k], passage.many[k]), passage.floors[k]
                     if floor is not None:
@@ -395,7 +393,7 @@ class RegionRows:
                 numbers[number] += grown[way]
             for k, d in enumerate(space.groups[g]):
                 few, many = int(passage.few[k][way]), int(passage.many[k][way])
-                floor, left = passage.floors[k], self.bounds.left(d, m)[few - 1:many]
+                floor, left = passage.floors[k], self.bounds.left[d, m][few - 1:many]
                 left = left if floor is None else np.maximum(left, floor[way])
                 at = int((lanes[0][m][few - 1:many] + float(slope[passage.paid[k]].sum()) * left).argmin())
                 numbers[passage.paid[k]] += left[at]

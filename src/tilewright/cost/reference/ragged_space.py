@@ -24,7 +24,7 @@ from tilewright.cost.reference.proof_space import (
     WordSums,
     words_along,
 )
-from tilewright.hardware import Fanout, Memory, exact_rate
+from tilewright.hardware import Fanout, Memory
 from tilewright.mapping import by_room, held_bits
 
 TINY = 1e-300
@@ -168,11 +168,10 @@ class RaggedSpace:
         tensor, array = self.space.operator.tensors[edge.tensor], self.arrays[m]
         return array is not None and edge.parent <= m < edge.child and any(array.merges(tensor.name, tensor.role))
 
-    @cached_property
-    def even(self) -> bool:
-        """Whether results meet along both sides of every array, or along none."""
-        tensor = self.space.operator.tensors[self.output]
-        return all(len(set(array.merges(tensor.name, tensor.role))) == 1 for array in self.arrays if array)
+    def even(self, t: int, m: int) -> bool:
+        """Whether words of a tensor merge along both sides of the array inside a memory, or along none."""
+        tensor = self.space.operator.tensors[t]
+        return len(set(self.array(m).merges(tensor.name, tensor.role))) == 1
 
     # The operator.
 
@@ -291,8 +290,7 @@ class RaggedSpace:
                     self.kept, self.space.operator.tensors[t])] if (t == self.output) == made and m in chain[1:]}
                 choices = []
                 for at, port in ((m, own), *((parent, other) for parent in sorted(set(parents.values())))):
-                    rate = self.memories[at].bandwidth
-                    rates = [float(exact_rate(one)) for one in (getattr(rate, port), rate.shared) if one is not None]
+                    rates = self.space.rates(at, port)
                     node = self.node(m) - (at != m and not made and self.arrays[m - 1] is not None)
                     row = [Ramp(2 * m + made, t, bits[t] / self.memories[at].word_bits / min(rates), node)
                            for t, parent in parents.items() if rates and at in {m, parent}]
@@ -347,11 +345,6 @@ class RaggedSpace:
         return np.maximum(found, 0.0)
 
     @cached_property
-    def leak(self) -> float:
-        """Picojoules that leak in a cycle."""
-        return self.space.accelerator.leakage_mw / self.space.accelerator.frequency_mhz * 1000
-
-    @cached_property
     def _alone(self) -> tuple[Values, Values]:
         """Weights of steps, and of ramps, in cycles."""
         steps, ramp = np.zeros(self.terms), np.zeros(self.terms)
@@ -370,7 +363,7 @@ class RaggedSpace:
     @cached_property
     def energy(self) -> Values:
         """``(i)``: picojoules by term."""
-        found: Values = self.least(self.sums.energy) + self.leak * sum(self._alone)
+        found: Values = self.least(self.sums.energy) + self.space.leak * sum(self._alone)
         found[0] += TINY
         return found
 
