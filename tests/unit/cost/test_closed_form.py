@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Nest, NestLoop
-from tilewright.cost.dense.single import cold_start, cycles_at, last_tile, single_cost, tail
+from tilewright.cost.dense.single import last_tile, single_cost, sums_of, tallies_of
 from tilewright.cost.records import Count
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
@@ -231,15 +231,20 @@ class TestCycles:
         assert cf.steps(nest(conv(7, 2), "P5", "P3", "P1 R1")) == 10
 
     def test_a_port_rounds_up(self):
-        assert [cycles_at(words, rate) for words, rate in ((7, 2.0), (8, 2.0), (0, 2.0), (7, None))] == [4, 4, 0, 0]
+        for rate, rounded in ((2.0, 5), (3.0, 4), (2.5, 4), (4.0, 3), (None, 0)):
+            found = nest(conv(7, 2), "", "", "P1 R1", rates=Bandwidth(read=rate))
+            # Main reads W 2 and I 8, each once.
+            moved = single_cost(found.operator, found.accelerator, found.mapping).traffic["Main"]
+            assert (moved.read_words, moved.cycles) == (10, rounded)
 
     def test_ramp_by_hand(self):
         # First tiles: W 3, I 5 at each of the pads; Main reads their union: P in pieces of 6, two lanes of 3.
         found = nest(conv(9, 3), "P6", "P3", "P1 R1", rates=Bandwidth(read=2.0, write=1.0))
-        assert cold_start(found, 2) == max(3 + 5, -(-(3 + 8) // 2))
+        cold_start, tail = sums_of(found, tallies_of(found)).ramps
+        assert cold_start == max(3 + 5, -(-(3 + 8) // 2))
         # Last outputs: 9 - 6 = 3 of the first lane, and as many in all.
         assert last_tile(found, boundary(found, "O")) == 3
-        assert tail(found, 2) == max(-(-3 // 2), 3)
+        assert tail == max(-(-3 // 2), 3)
         cost = single_cost(found.operator, found.accelerator, found.mapping)
         assert cost.ramp_cycles == 8 + 3
 

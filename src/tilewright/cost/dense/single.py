@@ -1,120 +1,34 @@
-"""The full cost of one mapping from the closed forms: counts, cycles, energy (counting rules 5 to 9)."""
+"""One mapping from the closed forms: what moves (counting rules 5 to 8), and what `Sums` make of it."""
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import ceil, prod
+from dataclasses import replace
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.nest import Boundary, Nest, carries, memory_at
+from tilewright.cost.dense.nest import Boundary, Nest, memory_at
 from tilewright.cost.dense.walks import Walks
-from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
+from tilewright.cost.hardware import own_columns
+from tilewright.cost.records import KINDS, Cost, Count
+from tilewright.cost.sums import Plan, Sums, Tallies
 from tilewright.cost.tables import TallyKey
-from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import Layout, Mapping, Slot, compute_cycles, held_bits, lane_use, tensor_bits
-from tilewright.workload import Operator, Tensor
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Layout, Mapping, Slot
+from tilewright.workload import Operator
 
 Counts = dict[tuple[int, str], Count]
-
-
-@dataclass(frozen=True)
-class NestParts:
-    """What one nest moves and takes before it is put together: counts by (level, tensor), cycles, ramps by level."""
-
-    counts: Counts
-    traffic: dict[str, MemoryTraffic]
-    steps: int
-    compute_cycles: int
-    cold_start: int
-    tail: int
-
-    @property
-    def blocked_cycles(self) -> int:
-        """Cycles of compute and of its waits for single-buffered memories."""
-        return self.compute_cycles + sum(moved.blocking_cycles for moved in self.traffic.values())
-
-
-def nest_parts(nest: Nest, there: frozenset[str] = frozenset()) -> NestParts:
-    """Return what a nest moves and takes.
-
-    Of operands that are ``there`` from a nest before, tiles that no loop advances are not brought in.
-    """
-    totals, busiest = counts(nest, busiest=False), counts(nest, busiest=True)
-    others = busiest_counts(nest, busiest)
-    for found in (totals, busiest, *(moved for views in others.values() for moved in views.values())):
-        _leave_out(nest, there, found)
-    ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
-    steps = cf.steps(nest)
-    overlapped = [level for level in ports if level and not _single(nest, level)]
-    return NestParts(
-        totals, {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}, steps,
-        compute_cycles(steps, nest.operator, nest.accelerator),
-        sum(cold_start(nest, level) for level in overlapped), sum(tail(nest, level) for level in overlapped))
-
-
-def _leave_out(nest: Nest, there: frozenset[str], found: Counts) -> None:
-    for tensor in nest.operator.operands if there else ():
-        for boundary in nest.boundaries(tensor) if tensor.name in there else ():
-            if boundary.child < len(nest.mapping.levels) and cf.innermost_advancing(nest, boundary) < 0:
-                for level, kind in ((boundary.parent, "reads"), (boundary.child, "fills")):
-                    if (level, tensor.name) in found:
-                        found[level, tensor.name] = replace(found[level, tensor.name], **{kind: 0})
 
 
 def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost:
     """Return the cost of ``mapping``, exact by the counting rules; legality is not looked at."""
     nest = Nest(operator, accelerator, mapping)
-    parts = nest_parts(nest)
-    traffic, blocked, use = parts.traffic, parts.blocked_cycles, lane_use(operator, accelerator)
-    steady = max(blocked, *(moved.cycles for moved in traffic.values()))
-    ramp = parts.cold_start + parts.tail
-    by_tensor = energy_by_tensor(nest, parts.counts)
-    energy = energy_by_component(nest, parts.counts, by_tensor, steady + ramp)
-    names = [entry.level for entry in mapping.levels]
-    return Cost(
-        macs=operator.macs,
-        steps=parts.steps,
-        steady_cycles=steady,
-        ramp_cycles=ramp,
-        energy_pj=sum(energy.values()),
-        energy_by_component_pj=energy,
-        counts={(names[level], tensor): count for (level, tensor), count in parts.counts.items() if level < len(names)},
-        traffic=traffic,
-        bottleneck="compute" if blocked >= steady else max(traffic, key=lambda name: traffic[name].cycles),
-        utilisation=float(operator.macs * use.cycles) / (accelerator.compute_instances * (steady + ramp)),
-        energy_by_tensor_pj=by_tensor,
-        paced_cycles=None if use.cycles == 1 else parts.compute_cycles,
-    )
+    return sums_of(nest, tallies_of(nest)).cost()
 
 
-def memory_levels(nest: Nest) -> list[int]:
-    """Level indices of the memories, outermost first."""
-    return [index for index, level in enumerate(nest.accelerator.levels) if isinstance(level, Memory)]
-
-
-def _single(nest: Nest, level: int) -> bool:
-    return memory_at(nest.accelerator, level).buffering == "single"
-
-
-def _scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
-    """Words of the memory's own width per word of ``tensor``; of an output per partial sum."""
-    return Fraction(held_bits(tensor, nest.accelerator), memory_at(nest.accelerator, level).word_bits)
-
-
-def _final_scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
-    """Words of the memory's own width per word of an output that comes to ``level`` for the last time."""
-    if level != nest.keepers(tensor)[0]:
-        return _scale(nest, level, tensor)
-    return Fraction(tensor_bits(tensor, nest.accelerator), memory_at(nest.accelerator, level).word_bits)
-
-
-def _spared(nest: Nest, level: int) -> Fraction:
-    """Words of its own width that updates of a memory take less than partial sums would: at home the last are final."""
-    output = nest.operator.output
-    return output.words(nest.operator.sizes) * (_scale(nest, level, output) - _final_scale(nest, level, output))
+def sums_of(nest: Nest, tallies: Tallies) -> Sums:
+    """Return what the words that a nest moves take."""
+    return Sums(Plan(nest.operator, nest.accelerator, nest.keeps), tallies, own_columns(nest.accelerator))
 
 
 def counts(nest: Nest, *, busiest: bool) -> Counts:
@@ -191,55 +105,6 @@ def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
                               cf.by_dimension(nest, to_child)).values())
 
 
-class PortWords:
-    """Words through the ports of the busiest instance of one memory, in words of the memory's own width.
-
-    ``views`` are the counts of the instance that is busiest at each port; those left out are of the ``first``.
-    """
-
-    def __init__(self, nest: Nest, views: dict[str, Counts], first: Counts, level: int) -> None:
-        self.memory, self._spared = memory_at(nest.accelerator, level), _spared(nest, level)
-        self._blocks = level > 0 and _single(nest, level)
-        self._moved = {view: [(found[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
-                              if (level, t.name) in first]
-                       for view, found in ((view, views.get(view, first)) for view in VIEWS)}
-
-    def _words(self, view: str, *kinds: str) -> Fraction:
-        less = self._spared if "updates" in kinds else Fraction(0)
-        return sum((sum(getattr(count, kind) for kind in kinds) * scale for count, scale in self._moved[view]), -less)
-
-    def traffic(self) -> MemoryTraffic:
-        """Words read and written, and the cycles that the slowest port needs for them."""
-        ports = self.memory.bandwidth
-        read, written = self._words("read", "reads", "drains"), self._words("write", "fills", "updates")
-        shared = self._words("shared", *KINDS)
-        cycles = max(cycles_at(read, ports.read), cycles_at(written, ports.write), cycles_at(shared, ports.shared))
-        return MemoryTraffic(float(read), float(written), cycles, self._blocking_cycles() if self._blocks else 0)
-
-    def _blocking_cycles(self) -> int:
-        ports = self.memory.bandwidth
-        drained, filled = self._words("blocking", "drains"), self._words("blocking", "fills")
-        return cycles_at(drained, ports.read, ports.shared) + cycles_at(filled, ports.write, ports.shared)
-
-
-def cycles_at(words: Fraction | int, *bandwidths: float | None) -> int:
-    """Cycles to move ``words`` at the slowest of some words per cycle, rounded up; None is unlimited."""
-    return max((ceil(words / exact_rate(rate)) for rate in bandwidths if rate is not None), default=0)
-
-
-def cold_start(nest: Nest, level: int) -> int:
-    """Cycles in which the first operand tiles of a memory come in and nothing overlaps (rule 8)."""
-    memory = memory_at(nest.accelerator, level)
-    kept = [b for t in nest.operator.operands for b in nest.boundaries(t) if b.child == level]
-    inside = sum(first_received(nest, b) * _scale(nest, level, b.tensor) for b in kept)
-    cycles = [cycles_at(inside, memory.bandwidth.write, memory.bandwidth.shared)]
-    for parent in {b.parent for b in kept}:
-        asked = sum(first_read(nest, b) * _scale(nest, parent, b.tensor) for b in kept if b.parent == parent)
-        ports = memory_at(nest.accelerator, parent).bandwidth
-        cycles.append(cycles_at(asked, ports.read, ports.shared))
-    return max(cycles)
-
-
 def first_received(nest: Nest, boundary: Boundary) -> int:
     """Words that an instance of the child waits for at the cold start: the first tile, or what is first read of it."""
     tile = boundary.tensor.words(nest.extents(boundary.child))
@@ -264,19 +129,6 @@ def last_written(nest: Nest, boundary: Boundary) -> int:
     return _one_visit(nest, boundary, last=True)
 
 
-def tail(nest: Nest, level: int) -> int:
-    """Cycles in which the last output tile of a memory goes out and nothing overlaps (rule 8)."""
-    for boundary in nest.boundaries(nest.operator.output):
-        if boundary.child != level:
-            continue
-        scale = {at: _final_scale(nest, at, boundary.tensor) for at in (boundary.parent, level)}
-        own = last_tile(nest, boundary) * scale[level]
-        merged = last_written(nest, boundary) * scale[boundary.parent]
-        read, write = (memory_at(nest.accelerator, at).bandwidth for at in (level, boundary.parent))
-        return max(cycles_at(own, read.read, read.shared), cycles_at(merged, write.write, write.shared))
-    return 0
-
-
 def last_tile(nest: Nest, boundary: Boundary) -> int:
     """Words of the last tile of the child's first instance."""
     extents = dict(nest.operator.sizes)
@@ -298,66 +150,8 @@ def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
     return prod(cf.factors_of(boundary.tensor, nest.operator.sizes, loops).values())
 
 
-def energy_by_tensor(nest: Nest, totals: Counts) -> dict[tuple[str, str], float]:
-    """Energy of the accesses by memory and tensor, in pJ (rule 9)."""
-    memories = [(level, memory_at(nest.accelerator, level)) for level in memory_levels(nest)]
-    found = {(memory.name, t.name): _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
-             for level, memory in memories for t in nest.operator.tensors if (level, t.name) in totals}
-    output = nest.operator.output
-    home = nest.keepers(output)[0]
-    found[memory_at(nest.accelerator, home).name, output.name] -= _spared_energy(nest, totals, home)
-    return found
-
-
-def energy_by_component(nest: Nest, totals: Counts, by_tensor: dict[tuple[str, str], float], latency_cycles: int,
-                        ) -> dict[str, float]:
-    """Energy by memory, compute unit, fan-out network and leakage, in pJ (rule 9)."""
-    accelerator, operator = nest.accelerator, nest.operator
-    found = {memory.name: sum((pj for (name, _), pj in by_tensor.items() if name == memory.name), start=0.0)
-             for memory in accelerator.memories}
-    found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac * lane_use(
-        operator, accelerator).energy
-    for level, fanout in enumerate(accelerator.levels):
-        if isinstance(fanout, Fanout):
-            found[fanout.name] = network_words(nest, totals, level) * fanout.network_energy_pj_per_word
-    leakage = accelerator.leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
-    if leakage:
-        found["leakage"] = leakage
-    return found
-
-
-def _access_energy(memory: Memory, count: Count) -> float:
-    energy, block = memory.energy, memory.block_words
-    kinds = ((count.reads, energy.read_pj), (count.fills, energy.fill_pj),
-             (count.updates, energy.update_pj), (count.drains, energy.drain_pj))
-    return sum(-(-words // block) * block * pj for words, pj in kinds)
-
-
-def _spared_energy(nest: Nest, totals: Counts, level: int) -> float:
-    """Energy that the last updates at an output's home take less than updates of partial sums would."""
-    memory, output = memory_at(nest.accelerator, level), nest.operator.output
-    if not _spared(nest, level):
-        return 0.0
-    words, block = output.words(nest.operator.sizes), memory.block_words
-    updates = totals[level, output.name].updates
-    whole, others, last = (-(-count // block) * block for count in (updates, updates - words, words))
-    partial, final = _scale(nest, level, output), _final_scale(nest, level, output)
-    return float((whole - others) * partial - last * final) * memory.energy.update_pj
-
-
-def network_words(nest: Nest, totals: Counts, level: int) -> int:
-    """Words that instances behind a fan-out receive from, or send to, the parent's side."""
-    total = 0
-    for tensor in nest.operator.tensors:
-        for boundary in nest.boundaries(tensor):
-            if carries(nest.accelerator, boundary, level):
-                count = totals[boundary.child, tensor.name]
-                total += count.fills + count.drains
-    return total
-
-
-def tallies_of(nest: Nest) -> dict[TallyKey, NDArray[np.float64]]:
-    """Return the rows of `DenseModel.tallies` as arrays of one; whether the mapping fits is not looked at."""
+def tallies_of(nest: Nest) -> dict[TallyKey, int]:
+    """Return what `DenseModel.tallies` does of many, of one mapping; whether it fits is not looked at."""
     found: dict[TallyKey, int] = {("total", -1, "", "steps"): cf.steps(nest), ("total", -1, "", "arrays"): 0}
     first = counts(nest, busiest=True)
     views = {"total": counts(nest, busiest=False), "busiest": first}
@@ -375,4 +169,4 @@ def tallies_of(nest: Nest) -> dict[TallyKey, NDArray[np.float64]]:
             parent = last_written(nest, edge) if tensor.is_output else first_read(nest, edge)
             found["edge", edge.child, tensor.name, "own"] = own
             found["edge", edge.child, tensor.name, "parent"] = parent
-    return {key: np.array([float(value)]) for key, value in found.items()}
+    return found

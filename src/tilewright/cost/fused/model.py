@@ -9,11 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Nest
-from tilewright.cost.dense.single import energy_by_component, energy_by_tensor, nest_parts
+from tilewright.cost.dense.single import sums_of, tallies_of
 from tilewright.cost.fused.shares import FusedShare, pace, summed
 from tilewright.cost.fused.vector import leave, vector_share
 from tilewright.cost.records import COMPUTE, FusedCost
+from tilewright.cost.tables import TallyKey
 from tilewright.hardware import Accelerator
 from tilewright.mapping import FusedGroup, FusedMapping, FusedTree, Turns, lane_use, operations_of
 from tilewright.workload import Operator
@@ -73,19 +75,29 @@ def _share(tree: FusedTree, operator: Operator, accelerator: Accelerator) -> Fus
     for kind in _kinds(operator, tree.runs(operator.name)):
         times, there = kind.times, kind.there
         run = Nest(replace(operator, dimensions=kind.dimensions), accelerator, nest)
-        parts = nest_parts(run, there)
+        sums = sums_of(run, _left_out(run, there))
         share.macs += times * run.operator.macs
-        share.cycles[COMPUTE] += times * parts.blocked_cycles
-        for memory, moved in parts.traffic.items():
-            share.cycles[memory] += times * moved.cycles
-        for name, pj in energy_by_component(run, parts.counts, energy_by_tensor(run, parts.counts), 0).items():
+        share.cycles[COMPUTE] += times * sums.blocked
+        for level, (_, _, cycles) in sums.traffic.items():
+            share.cycles[names[level]] += times * cycles
+        for name, pj in sums.spent.items():
             share.energy[name] += times * pj
-        share.add({(names[level], tensor): count for (level, tensor), count in parts.counts.items()
-                   if level < len(names)}, times)
-        share.cold_start = parts.cold_start if kind.first else share.cold_start
-        share.tail = parts.tail if kind.last else share.tail
+        share.add(sums.counts, times)
+        share.cold_start = sums.ramps[0] if kind.first else share.cold_start
+        share.tail = sums.ramps[1] if kind.last else share.tail
     share.made = share.macs / operator.macs
     return share
+
+
+def _left_out(nest: Nest, there: frozenset[str]) -> dict[TallyKey, int]:
+    """Return what a nest moves; of operands that are ``there`` tiles that no loop advances are not brought in."""
+    found = tallies_of(nest)
+    for tensor in nest.operator.operands:
+        for at in nest.boundaries(tensor) if tensor.name in there else ():
+            if at.child < len(nest.keeps) and cf.innermost_advancing(nest, at) < 0:
+                stay = (at.parent, tensor.name, "reads"), (at.child, tensor.name, "fills")
+                found |= {key: 0 for key in found if key[1:] in stay}
+    return found
 
 
 @dataclass(frozen=True)

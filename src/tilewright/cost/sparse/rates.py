@@ -5,8 +5,6 @@ crossings. No two of these meet the same word of another operand, so that is how
 for; the crossing is left out where they are all zero.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import lgamma
 
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.cost.dense.nest import Boundary
+from tilewright.cost.sums import Tallies
 from tilewright.hardware import Accelerator, Elision, Memory, Sparsity
 from tilewright.mapping import Zeros
 from tilewright.workload import Operator, Tensor
@@ -23,14 +22,6 @@ Floats = NDArray[np.float64]
 Share = Floats | float
 PAIRED = 256
 """Most products merged into one update for which the chance that all are zero is summed up exactly."""
-
-
-@dataclass(frozen=True)
-class Leader:
-    """Boundarys of a tensor are left out where a set of words of ``on`` is zero, seen from the boundary ``parent``."""
-
-    on: Tensor
-    parent: int
 
 
 class Shares:
@@ -50,13 +41,14 @@ class Shares:
         return [e for e in self.sparsity.elisions if e.memory == memory.name and e.tensor in (tensor.name, tensor.role)
                 and (e.action == "skip" or not time)]
 
-    def leaders(self, crossing: Boundary, every: list[Boundary], *, time: bool) -> list[Leader]:
-        """Return what decides whether crossings are made (or, for ``time``, take time).
+    def leaders(self, crossing: Boundary, every: list[Boundary], *, time: bool) -> dict[str, int]:
+        """Return what decides whether crossings are made (or, for ``time``, take time): names, with their parents.
 
-        An operand's word that was left out further out cannot be read further in; of several boundaries the innermost
+        A crossing is left out where the words that it is made for of any of these are zero, seen from that parent. An
+        operand's word that was left out further out cannot be read further in; of several boundaries the innermost
         looks at the fewest words, which are among those of the others.
         """
-        found: dict[str, Leader] = {}
+        found: dict[str, int] = {}
         for at in every:
             if at.tensor is not crossing.tensor or at.parent > crossing.parent:
                 continue
@@ -65,21 +57,22 @@ class Shares:
             for elision in self._elisions(at.parent, crossing.tensor, time=time):
                 for leader in self.named(elision.on):
                     if leader is not crossing.tensor and self.zeros[leader.name].density < 1:
-                        found[leader.name] = Leader(leader, at.parent)
-        return list(found.values())
+                        found[leader.name] = at.parent
+        return found
 
-    def made(self, crossing: Boundary, leaders: list[Leader], served: Callable[[int], Floats]) -> Share:
-        """Return the share of crossings that are made; ``served`` says how many products one serves, by parent."""
+    def made(self, crossing: Boundary, every: list[Boundary], tallies: Tallies, *, time: bool) -> Share:
+        """Return the share of crossings that are made (or take time), from the words of all by `TallyKey`."""
+        leaders, tensor = self.leaders(crossing, every, time=time), crossing.tensor
         if not leaders:
             return 1.0
-        if crossing.tensor.is_output:
-            zeros = tuple(self.zeros[leader.on.name] for leader in leaders)
-            return 1.0 - all_zero(zeros, served(crossing.parent))
+        if tensor.is_output:
+            products = self.operator.macs / tallies["total", crossing.parent, tensor.name, "updates"]
+            return 1.0 - all_zero(tuple(self.zeros[name] for name in leaders), products)
         share: Share = 1.0
-        for leader in leaders:
-            count = served(leader.parent)
-            share = share * (1.0 - self.zeros[leader.on.name].empty(np.minimum(count, leader.on.words(
-                self.operator.sizes))))
+        for name, parent in leaders.items():
+            words = self.operator.tensor(name).words(self.operator.sizes)
+            products = self.operator.macs / tallies["total", parent, tensor.name, "reads"]
+            share = share * (1.0 - self.zeros[name].empty(np.minimum(products, words)))
         return share
 
     def performed(self, *, time: bool) -> float:
