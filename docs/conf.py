@@ -91,7 +91,7 @@ def write_reference(app: Sphinx) -> None:
     pages["files"] = files_page()
     for room, page in pages.items():
         (folder / f"{room}.md").write_text(page, encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "typer", "tilewright.cli.app", "utils", "docs", "--name", "tilewright",
+    subprocess.run([sys.executable, "-m", "typer", "tilewright.cli.all_verbs", "utils", "docs", "--name", "tilewright",
                     "--title", "The command line", "--output", folder / "command-line.md"],
                    check=True, capture_output=True)
 

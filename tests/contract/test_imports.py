@@ -52,6 +52,23 @@ def test_help_loads_no_room_that_only_verbs_need():
     assert not {"numpy", *HEAVY}.intersection(modules)
 
 
+def test_a_verb_loads_no_module_of_others():
+    modules = loaded("import sys; sys.argv = ['tilewright', 'map', '--help']\nfrom tilewright.cli import main\n"
+                     "try: main()\nexcept SystemExit: pass")
+    inside = {name.split(".")[2] for name in modules if name.startswith("tilewright.cli.")}
+    assert "mapping" in inside and not inside & {"bounds", "machines", "plans", "listing", "study", "all_verbs"}
+
+
+def test_what_a_design_does_not_ask_for_is_not_loaded():
+    """Mappers and methods load when they are asked for, and so do rooms within rooms."""
+    modules = set(loaded("import tilewright as tw\ntw.design('matmul:M=8,N=8,K=8', 'edge-s2', 'area=0.02mm2', "
+                         "budget=9, store=False)"))
+    assert {"tilewright.codesign.auto", "tilewright.search.offspring"} <= modules
+    assert not modules & {"tilewright.codesign.methods.boxes", "tilewright.codesign.exploration",
+                          "tilewright.codesign.allocation", "tilewright.search.mappers.bayes",
+                          "tilewright.search.pipeline", "tilewright.search.studies"}
+
+
 def test_nothing_heavy_is_loaded_before_it_is_used():
     """In one process, which loads nothing of what none of these loads: a store may not be wanted by ``map`` either."""
     verbs = ("evaluate --dataflow nvdla --network alexnet --layer conv2 --arch nvdla-like", "list accelerators")

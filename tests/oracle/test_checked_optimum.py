@@ -14,7 +14,7 @@ import tilewright as tw
 from random_variants import forwarding
 from tilewright.api import proving
 from tilewright.base import InputError
-from tilewright.cli.app import app
+from tilewright.cli import app
 from tilewright.cost import DenseModel
 from tilewright.cost.reference import ProofSpace, check_claim, proofs, walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory

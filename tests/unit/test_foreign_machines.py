@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 import tilewright as tw
 from tilewright.api import load_accelerator, load_target
 from tilewright.base import InputError
-from tilewright.cli.app import app
+from tilewright.cli import app
 from tilewright.mapping import Bounds
 
 PROBLEM = """problem:

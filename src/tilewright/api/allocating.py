@@ -2,70 +2,31 @@
 
 import math
 import os
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import tilewright.report
 from tilewright.api.inputs import load_design_space
-from tilewright.api.machine_options import DesignOptions
-from tilewright.api.places import ready_place
+from tilewright.api.machine_options import EPOCHS, DesignOptions
+from tilewright.api.machine_runs import OnMachines, write_machines
 from tilewright.api.runs import Run, kept_run
-from tilewright.api.sheets import OnSheet
 from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import texts_of
-from tilewright.base import InputError, digest, write_whole
+from tilewright.base import InputError, digest
 from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, Trial, allocate
-from tilewright.hardware import Accelerator, dump_accelerator
+from tilewright.hardware import Accelerator
 from tilewright.jobs import Standing, Stop, interruptible, stopped_by
 from tilewright.search import Budget, State, load_checkpoint, save_checkpoint
-from tilewright.store import LayerRecord, RequestRecord, RunRecord, layer_record, new_run
+from tilewright.store import RequestRecord, RunRecord, layer_record, new_run
 from tilewright.workload import Graph
 
-EPOCHS = 5_000
-"""Allocations that are scored unless told, as in the tables of chapter 8."""
 KEEP_SECONDS = 1.0
 """After which time a search is kept anew."""
-
-
-class OnMachines(OnSheet, Protocol):
-    """What came of a design: ``runs`` are the networks on the machines that were found, if any."""
-
-    runs: tuple[Run, ...]
-
-    @property
-    def score(self) -> float:
-        """The objective; infinite where nothing was found."""
-
-    @property
-    def bound(self) -> float:
-        """What nothing within the limits scores below; 0 where nothing is proven."""
-
-    @property
-    def gap(self) -> float | None:
-        """By which share the score can be above the best there is; None where nothing was found or proven."""
-        return self.score / self.bound - 1.0 if math.isfinite(self.score) and self.bound > 0 else None
-
-    @property
-    def verdict(self) -> str:
-        """How good it is, in a sentence or two."""
-        return self.sheet.facts[0]
-
-    @cached_property
-    def layers(self) -> dict[str, LayerRecord]:
-        """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
-        return {name if len(self.runs) == 1 else f"{run.record.network.name}/{name}": layer
-                for run in self.runs for name, layer in run.layers.items()}
-
-    @property
-    def records(self) -> tuple[RunRecord, ...]:
-        """Those of the runs."""
-        return tuple(run.record for run in self.runs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,26 +101,6 @@ class AllocationRun(OnMachines):
     def _told(self) -> dict[str, Any]:
         return {"network": self.network, "seconds": self.seconds, "bound": self.bound, "gap": self.gap,
                 "interrupted": self.interrupted, "command": self.command}
-
-
-def write_machines(path: str | os.PathLike[str], machines: Accelerator | Mapping[str, Accelerator],
-                   layers: Mapping[str, LayerRecord], command: str,
-                   mappings: str | os.PathLike[str] | None = None) -> Path:
-    """Write a machine as YAML, or into a folder those of several layers; into another the mappings of the layers."""
-    place = Path(path)
-    if isinstance(machines, Accelerator):
-        write_whole(ready_place(place), f"# {command}\n{dump_accelerator(machines)}")
-    else:
-        for name, machine in machines.items():
-            write_whole(ready_place(_file(place, name)), f"# {command}\n{dump_accelerator(machine)}")
-    for name, layer in layers.items() if mappings is not None else ():
-        if layer.mapping is not None:
-            write_whole(ready_place(_file(Path(mappings or ""), name)), layer.mapping.yaml)
-    return place
-
-
-def _file(folder: Path, name: str) -> Path:
-    return folder / (re.sub(r"[^\w.-]", "_", name) + ".yaml")
 
 
 def allocated(asked: DesignOptions, graph: Graph, budget: Budget, command: str) -> AllocationRun:

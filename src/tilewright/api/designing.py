@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tilewright.report
-from tilewright.api.allocating import EPOCHS, AllocationRun, OnMachines, allocated, write_machines
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import (
     Network,
@@ -19,7 +18,8 @@ from tilewright.api.inputs import (
     refuse_sparse,
     several_networks,
 )
-from tilewright.api.machine_options import DesignOptions
+from tilewright.api.machine_options import EPOCHS, DesignOptions
+from tilewright.api.machine_runs import OnMachines, write_machines
 from tilewright.api.places import ready_cache
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.spaces import choose_space
@@ -46,6 +46,9 @@ from tilewright.mapping import DATAFLOWS, precise_graph
 from tilewright.search import METRICS, Objective, read_front
 from tilewright.store import Provenance, RequestRecord, RunRecord, layer_record, new_run
 from tilewright.workload import Graph, UniqueOperator, unique_operators
+
+if TYPE_CHECKING:
+    from tilewright.api.allocating import AllocationRun
 
 SIGN = "*"
 SAMPLES = 40_000
@@ -177,7 +180,7 @@ class LayersRun(OnMachines):
 
 
 @takes(DesignOptions, raises=", or not even the smallest machine is within the limits")
-def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
+def design(asked: DesignOptions) -> "DesignRun | LayersRun | AllocationRun":
     """Find a machine within a budget together with the mapping of every layer, and what no such machine can beat.
 
     With a ``deployment`` the budget is shared among the layers, as in chapter 8 of Kao's dissertation (2022). Where
@@ -205,6 +208,8 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     if asked.deployment is not None:
         if len(given) != 1 or given[0][1] != 1:
             raise InputError("networks", "must be one, without a weight, with --deployment", command.split(" --")[0])
+        from tilewright.api.allocating import allocated  # noqa: PLC0415  (loads what no other design needs)
+
         return allocated(asked, graphs[0], budget, command)
     if asked.styles:
         raise InputError("--styles", "must come with --deployment", ",".join(texts_of(asked.styles)))

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tilewright.hardware import DesignSpace
     from tilewright.search import Budget
 
+EPOCHS = 5_000
+"""Allocations that are scored unless told, as in the tables of chapter 8 of Kao's dissertation."""
+
 
 @dataclass(frozen=True)
 class ExploreOptions(KeptOptions):

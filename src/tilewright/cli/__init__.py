@@ -1,5 +1,11 @@
 """The verbs: ``tilewright map``, ``evaluate``, ``explain``, ``bounds``, ``list``, ``show``, ``export``, ``bench``."""
 
-from tilewright.cli.app import app, main
+from typing import TYPE_CHECKING
 
-__all__ = ["app", "main"]
+from tilewright.base import late_names
+
+if TYPE_CHECKING:
+    from tilewright.cli.all_verbs import app as app
+    from tilewright.cli.verbs import main as main
+
+__getattr__, __all__ = late_names(__name__)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.base import InputError, Registry
 from tilewright.codesign.limits import Limit
+from tilewright.codesign.methods import MODULES
 from tilewright.codesign.problem import DesignProblem, Figures, rated
 from tilewright.codesign.screening import HardwareBoxes
 from tilewright.codesign.session import Candidate, DesignStep, Session
@@ -34,7 +35,8 @@ class Designer(Protocol):
         """Work until the session is over, or there is nothing more to try."""
 
 
-DESIGNERS: Registry[Callable[[Session, Options], Designer]] = Registry("design method")
+DESIGNERS: Registry[Callable[[Session, Options], Designer]] = Registry(
+    "design method", "tilewright.codesign.auto", *MODULES)
 """Every method by name. One module and one line ``@DESIGNERS.register(name)`` add one."""
 
 

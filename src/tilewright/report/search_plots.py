@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.base import Plot
 from tilewright.report.fronts import LEGEND
-from tilewright.search.studies import Band, Contest, Landscape, OrderStudy, Points
+
+if TYPE_CHECKING:
+    from tilewright.search.studies import Band, Contest, Landscape, OrderStudy, Points
 
 _COLOURS = 8
 _DASHES = ("solid", "dash", "dot")
@@ -21,7 +23,7 @@ _SHOWN_BACKGROUND, _SHOWN_TRAIL = 3000, 1000
 _HEAT = [[place / 4, f"@heat-{4 - place}"] for place in range(5)]
 
 
-def contest_plot(found: Contest, clock: str, names: Sequence[str] = (), *, bands: bool = True,
+def contest_plot(found: "Contest", clock: str, names: Sequence[str] = (), *, bands: bool = True,
                  title: tuple[str, str] | None = None) -> Plot:
     """Return the convergence of every mapper (or those named) over ``samples`` or ``seconds``, with its band.
 
@@ -49,7 +51,7 @@ def log_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
     return axis | {"type": "log", "dtick": dtick, "exponentformat": "power"}
 
 
-def _curve(band: Band, index: int, scale: float) -> list[dict[str, Any]]:
+def _curve(band: "Band", index: int, scale: float) -> list[dict[str, Any]]:
     """Return the band and the line of one mapper, from where its median is finite."""
     colour = index % _COLOURS
     points = [(at, each) for at, each in zip(band.at, band.intervals, strict=True) if math.isfinite(each.median)]
@@ -70,7 +72,7 @@ def _curve(band: Band, index: int, scale: float) -> list[dict[str, Any]]:
     ]
 
 
-def orders_plot(found: OrderStudy, title: tuple[str, str] | None = None) -> Plot:
+def orders_plot(found: "OrderStudy", title: tuple[str, str] | None = None) -> Plot:
     """Return the score of every order, best first; ``title`` is name and title of the plot."""
     data, start = [], 0
     for index, group in enumerate(found.groups):
@@ -86,7 +88,7 @@ def orders_plot(found: OrderStudy, title: tuple[str, str] | None = None) -> Plot
         "hovermode": "closest"}, f"{len(found.groups)} different scores; each line is a group of orders.")
 
 
-def landscape_plots(found: Landscape) -> tuple[Plot, Plot]:
+def landscape_plots(found: "Landscape") -> tuple[Plot, Plot]:
     """Return the random mappings coloured by score, and the points that mappers sampled before them."""
     axes = {"xaxis": {"title": {"text": f"Axis 1 ({found.explained[0]:.1%} of the variance)"}},
             "yaxis": {"title": {"text": f"Axis 2 ({found.explained[1]:.1%})"}}, "hovermode": "closest",
@@ -110,7 +112,7 @@ def landscape_plots(found: Landscape) -> tuple[Plot, Plot]:
             Plot("sampled", "What mappers sampled", data, axes, "The star is the best mapping that each found."))
 
 
-def _trail(name: str, points: Points, index: int, head: str) -> list[dict[str, Any]]:
+def _trail(name: str, points: "Points", index: int, head: str) -> list[dict[str, Any]]:
     best = int(points.scores.argmin())
     colour, text = f"@curve-{index % 8}", escape(name)
     hover = f"<b>{text}</b><br>{head} %{{customdata[0]:.2f}}, sample %{{customdata[1]}}<extra></extra>"
@@ -123,7 +125,7 @@ def _trail(name: str, points: Points, index: int, head: str) -> list[dict[str, A
          "marker": {"size": 15, "symbol": "star", "color": colour, "line": {"color": "@strong", "width": 1.5}}}]
 
 
-def _told(points: Points) -> list[list[float]]:
+def _told(points: "Points") -> list[list[float]]:
     return [[round(math.log10(score), 3), int(sample)]
             for score, sample in zip(points.scores, points.samples, strict=True)]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError, Registry, unknown_name
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.checkpoint import State
+from tilewright.search.mappers import MODULES
 from tilewright.search.objective import Objective
 
 Options = Mapping[str, object]
@@ -83,7 +84,7 @@ class FrontMapper(Mapper, Protocol):
         """Learn the scores ``(b)`` and the metrics ``(b, m)`` of the batch proposed last, instead of `tell`."""
 
 
-MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")
+MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper", *MODULES)
 """Every mapper by name. One module and one line ``@MAPPERS.register(name, options)`` add one."""
 
 LARGEST_OPTION = 1 << 24

@@ -170,6 +170,6 @@ def test_unknown_words_end_with_code_two(tilewright, words):
 
 
 def test_a_verb_is_made_without_the_others_and_all_are_where_none_is_called_so():
-    cli = import_module("tilewright.cli.app")
+    cli = import_module("tilewright.cli.verbs")
     assert [[*cli._command(verb).commands] for verb in ("design", "study")] == [["design"], ["study"]]
     assert {*cli._command("desing").commands} == {*cli._command("").commands} == {*cli.VERBS}

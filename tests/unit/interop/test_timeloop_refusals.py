@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tilewright.api import convert
 from tilewright.base import InputError
-from tilewright.cli.app import app
+from tilewright.cli import app
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory, dump_accelerator
 from tilewright.interop import Foreign, dump_program, dump_timeloop
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping, is_legal

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tilewright.base import InputError
-from tilewright.cli.app import app
+from tilewright.cli import app
 from tilewright.interop import format_of, load_timeloop, templates
 
 TOP = """# Made a YAML file by Jinja2

@@ -1,5 +1,3 @@
-"""Design methods, one module each (members of `DESIGNERS`)."""
+"""Design methods, one module each (members of `DESIGNERS`), imported when one of them is first asked for."""
 
-from tilewright.codesign.methods import boxes, digamma, gradient, grid, two_loop
-
-__all__ = ["boxes", "digamma", "gradient", "grid", "two_loop"]
+MODULES = tuple(f"{__name__}.{name}" for name in ("boxes", "digamma", "gradient", "grid", "two_loop"))

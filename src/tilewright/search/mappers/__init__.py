@@ -1,18 +1,5 @@
-"""The mappers: one module each, registered when imported."""
+"""The mappers: one module each, registered when imported, and imported when one of them is first asked for."""
 
-from tilewright.search.mappers import auto, bayes, evolution, exact, exhaustive, gamma, genetic, neighbours, random
-from tilewright.search.mappers.learned import gradient, mind_mappings
-
-__all__ = [
-    "auto",
-    "bayes",
-    "evolution",
-    "exact",
-    "exhaustive",
-    "gamma",
-    "genetic",
-    "gradient",
-    "mind_mappings",
-    "neighbours",
-    "random",
-]
+MODULES = tuple(f"{__name__}.{name}" for name in (
+    "auto", "bayes", "evolution", "exact", "exhaustive", "gamma", "genetic", "neighbours", "random",
+    "learned.gradient", "learned.mind_mappings"))

@@ -8,66 +8,55 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from copy import copy
 from functools import cache
+from importlib import import_module
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from tilewright.base import InputError, collect_seldom
-from tilewright.cli import (
-    bench,
-    bounds,
-    convert,
-    evaluate,
-    explain,
-    listing,
-    machines,
-    mapping,
-    plans,
-    replay,
-    reproduce,
-    space,
-    stored,
-    study,
-    systolic,
-    training,
-    validate,
-)
 from tilewright.cli.options import INTERRUPTED
 
 WRONG_INPUT = 2
 INTERNAL_ERROR = 70
 TERMINATED = 128 + signal.SIGTERM
 
-app = typer.Typer(
-    name="tilewright", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Map networks onto DNN accelerators: the best mapping of every layer, what it costs, why, and how far from "
-         "the optimum it can still be.")
-
 _FULL = errno.ENOSPC, errno.EDQUOT
 
-VERBS: dict[str, Callable[..., None] | typer.Typer] = {
-    "map": mapping.map_network, "pipeline": mapping.pipeline, "evaluate": evaluate.evaluate,
-    "explain": explain.explain, "replay": replay.replay, "convert": convert.convert, "systolic": systolic.systolic,
-    "array": systolic.array, "bounds": bounds.bounds, "space": space.space, "flexibility": machines.flexibility,
-    "explore": machines.explore, "design": machines.design, "sweep": machines.sweep, "schedule": plans.schedule,
-    "allocate": plans.allocate, "verify": plans.verify, "pack": plans.pack, "fuse": plans.fuse,
-    "compare": study.compare, "study": study.app, "list": listing.list_things, "show": stored.show,
-    "export": stored.export, "prune": stored.prune, "bench": bench.bench, "train-surrogate": training.train_surrogate,
-    "train-fuser": training.train_fuser, "recommend": systolic.recommend,
-    "train-recommender": training.train_recommender, "reproduce": reproduce.reproduce, "validate": validate.validate,
+VERBS = {
+    "map": "mapping.map_network", "pipeline": "mapping.pipeline", "evaluate": "evaluate.evaluate",
+    "explain": "explain.explain", "replay": "replay.replay", "convert": "convert.convert",
+    "systolic": "systolic.systolic", "array": "systolic.array", "bounds": "bounds.bounds", "space": "space.space",
+    "flexibility": "machines.flexibility", "explore": "machines.explore", "design": "machines.design",
+    "sweep": "machines.sweep", "schedule": "plans.schedule", "allocate": "plans.allocate", "verify": "plans.verify",
+    "pack": "plans.pack", "fuse": "plans.fuse", "compare": "study.compare", "study": "study.app",
+    "list": "listing.list_things", "show": "stored.show", "export": "stored.export", "prune": "stored.prune",
+    "bench": "bench.bench", "train-surrogate": "training.train_surrogate", "train-fuser": "training.train_fuser",
+    "recommend": "systolic.recommend", "train-recommender": "training.train_recommender",
+    "reproduce": "reproduce.reproduce", "validate": "validate.validate",
 }
-for name, function in VERBS.items():
-    if isinstance(function, typer.Typer):
-        app.add_typer(function, name=name)
-    else:
-        app.command(name)(function)
+"""The module of each verb in this room, which loads when the verb is wanted, and its function or group there."""
 
 
-@app.callback()
+def app_of(*verbs: str) -> typer.Typer:
+    """Return an app that has these verbs."""
+    app = typer.Typer(
+        name="tilewright", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Map networks onto DNN accelerators: the best mapping of every layer, what it costs, why, and how far "
+             "from the optimum it can still be.")
+    app.callback()(_settings)
+    for verb in verbs:
+        module, name = VERBS[verb].split(".")
+        found = getattr(import_module(f"tilewright.cli.{module}"), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=verb)
+        else:
+            app.command(verb)(found)
+    return app
+
+
 def _settings(
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
@@ -110,10 +99,7 @@ def _command(verb: str) -> Callable[..., Any]:
 
     Not all verbs with all of their options, which takes longer than many a verb does.
     """
-    one = copy(app)
-    one.registered_commands = [known for known in app.registered_commands if known.name == verb]
-    one.registered_groups = [known for known in app.registered_groups if known.name == verb]
-    made: Callable[..., Any] = typer.main.get_command(one if verb in VERBS else app)
+    made: Callable[..., Any] = typer.main.get_command(app_of(*([verb] if verb in VERBS else VERBS)))
     return made
 
 
