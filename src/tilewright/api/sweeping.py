@@ -204,7 +204,7 @@ def _of_arrays(machine: Accelerator, numbers: Mapping[Number, float]) -> dict[Nu
     """Return numbers with the instances of arrays whose shape is free in place of their sides."""
     found = dict(numbers)
     for level in machine.levels:
-        if isinstance(level, Fanout) and (level.flexible or level.blocks is not None):
+        if isinstance(level, Fanout) and level.one_piece:
             sides = {side: found.pop((level.name, side)) for side in ("x", "y") if (level.name, side) in found}
             if sides:
                 x, y = (sides.get(side, float(level.shape[at])) for at, side in enumerate(("x", "y")))

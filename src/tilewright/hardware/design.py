@@ -106,9 +106,8 @@ class DesignSpace:
         ranges: dict[Number, NumberRange] = {}
         for level in accelerator.levels:
             if isinstance(level, Fanout):
-                free = level.flexible or level.blocks is not None
                 unit = level.blocks or (1, 1)
-                for what, step in (("instances", unit[0] * unit[1]),) if free else (("x", 1), ("y", 1)):
+                for what, step in (("instances", unit[0] * unit[1]),) if level.one_piece else (("x", 1), ("y", 1)):
                     ranges[level.name, what] = NumberRange(step, MOST_INSTANCES // step * step, step)
                 continue
             curve = None if level.storage is None else level.storage.area_um2
@@ -177,7 +176,7 @@ def check_number(accelerator: Accelerator, key: Number) -> None:
     if isinstance(level, Memory):
         known = [one for one in level.numbers if one.startswith(("capacity_bytes", RATE.format("")))]
     else:
-        known = ["instances"] if level.flexible or level.blocks is not None else ["x", "y"]
+        known = ["instances"] if level.one_piece else ["x", "y"]
     if what not in known:
         raise InputError(path, "must be a number that a design may choose", what,
                          f"Of {name}: {', '.join(known) or 'none, as it is not limited'}")

@@ -197,8 +197,17 @@ class Fanout:
 
     def __post_init__(self) -> None:
         for what, given in (("multicast", self.multicast), ("reduce", self.reduce)):
-            if not isinstance(given, bool) and (rule := merging_rule(given, self.flexible or self.blocks is not None)):
+            if not isinstance(given, bool) and (rule := merging_rule(given, self.one_piece)):
                 raise InputError(f"{self.name}.{what}", rule, given)
+
+    @property
+    def one_piece(self) -> bool:
+        """Whether its sides are not fixed, so that both have all instances in common."""
+        return self.flexible or self.blocks is not None
+
+    def side(self, axis: str) -> int:
+        """Return the most lanes along X or Y, where the other side has one; of an array of blocks about that."""
+        return self.instances if self.one_piece else self.shape["XY".index(axis)]
 
     @property
     def instances(self) -> int:
@@ -259,7 +268,7 @@ def sharing_issues(levels: Sequence[Memory | Fanout]) -> Iterator[tuple[int, str
             continue
         given = ", ".join(memory.shared)
         sides = [f"{level.name}.{side}" for level in levels[:at] if isinstance(level, Fanout)
-                 and not level.flexible and level.blocks is None for side in "xy"]
+                 and not level.one_piece for side in "xy"]
         if not set(memory.shared) <= set(sides):
             yield at, f"must be sides of arrays of fixed shape further out ({', '.join(sides) or 'none'})", given
             continue

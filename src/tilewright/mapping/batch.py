@@ -29,7 +29,7 @@ def slot_axes(level: Memory | Fanout) -> tuple[SlotAxis, ...]:
     """Return the axes of one row of a level's slots: X alone where an array of fixed shape has but one row."""
     if isinstance(level, Memory):
         return ("T",)
-    return ("X", "Y") if level.shape[1] > 1 or level.flexible or level.blocks else ("X",)
+    return ("X", "Y") if level.shape[1] > 1 or level.one_piece else ("X",)
 
 
 def loop_places(accelerator: Accelerator) -> list[str]:

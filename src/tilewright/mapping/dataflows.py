@@ -337,7 +337,7 @@ class _Generator:
 
 def _shapes(fanout: Fanout) -> Iterator[tuple[int, int]]:
     """Yield the arrangements of an array that are worth trying: the widest for every height."""
-    if fanout.flexible or fanout.blocks:
+    if fanout.one_piece:
         width, height = fanout.blocks or (1, 1)
         total = fanout.instances // (width * height)
         across = 1

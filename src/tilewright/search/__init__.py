@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewright.search.mapper import preset_options as preset_options
     from tilewright.search.mapper import read_options as read_options
     from tilewright.search.mappers.gamma.paper import Decoding as Decoding
+    from tilewright.search.mappers.gamma.paper import GenomeBreeding as GenomeBreeding
     from tilewright.search.mappers.gamma.paper import Genomes as Genomes
     from tilewright.search.merged_fronts import MergedFront as MergedFront
     from tilewright.search.merged_fronts import network_front as network_front

@@ -158,10 +158,9 @@ class RelaxedModel:
         for index, level in enumerate(self.accelerator.levels):
             own = [s for s, slot in enumerate(self.layout.slots) if slot.level == index]
             if isinstance(level, Fanout):
-                together = level.flexible or level.blocks is not None
-                sides += [((level.name, "instances"), own, log(level.instances))] if together else [
-                    ((level.name, self.layout.slots[s].axis.lower()), [s],
-                     log(level.shape[0 if self.layout.slots[s].axis == "X" else 1])) for s in own]
+                sides += [((level.name, "instances"), own, log(level.instances))] if level.one_piece else [
+                    ((level.name, self.layout.slots[s].axis.lower()), [s], log(level.side(self.layout.slots[s].axis)))
+                    for s in own]
         stores = []
         for first, *group in space.arrays.groups.tolist():
             memory = self.accelerator.levels[self.layout.slots[first].level]

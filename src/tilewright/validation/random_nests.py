@@ -230,7 +230,7 @@ def with_networks(rng: np.random.Generator, array: Fanout) -> Fanout:
     They are drawn from a child of ``rng``, which itself goes on as if there were none.
     """
     own = rng.spawn(1)[0]
-    choices: list[Along] = [True, False] if array.flexible or array.blocks else [True, False, "x", "y"]
+    choices: list[Along] = [True, False] if array.one_piece else [True, False, "x", "y"]
 
     def along() -> Along:
         return choices[own.integers(len(choices))]

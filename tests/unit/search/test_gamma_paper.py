@@ -24,10 +24,10 @@ def bred(name, seed=0, count=400):
     space = SPACES[name]
     rng = np.random.default_rng(seed)
     breeding = GammaBreeding(space, levels_in_use(Task(space, rng)), rng)
-    genomes = breeding.first(count)
+    genomes = breeding.random(count)
     for _ in range(3):
-        breeding.grow(genomes)
-        breeding.age(genomes)
+        breeding.grow(genomes, breeding.chosen(len(genomes)))
+        breeding.age(genomes, breeding.chosen(len(genomes)))
     return breeding, genomes
 
 
@@ -48,13 +48,13 @@ def changed(before, after):
 @EVERY
 def test_the_first_generation_is_random_within_the_layer_and_has_the_fewest_mappers(name):
     breeding, _ = bred(name)
-    made = breeding.first(2_000)
+    made = breeding.random(2_000)
     assert (made.depth == breeding.least).all()
     assert (made.tiles >= 1).all()
-    assert (made.tiles <= breeding.sizes).all()
+    assert (made.tiles <= breeding.sizes[0]).all()
     assert (made.tiles[:2] == 1).all()
-    assert made.tiles[:, 0].max(axis=0).tolist() == breeding.sizes.tolist()
-    assert (np.sort(made.ranks[:, 0], axis=1) == np.arange(len(breeding.sizes))).all()
+    assert made.tiles[:, 0].max(axis=0).tolist() == breeding.sizes[0].tolist()
+    assert (np.sort(made.ranks[:, 0], axis=1) == np.arange(len(breeding.sizes[0]))).all()
 
 
 @EVERY
@@ -64,7 +64,7 @@ def test_the_first_generation_is_random_within_the_layer_and_has_the_fewest_mapp
 def test_an_operator_changes_its_own_genes_only_in_half_of_all_genomes(name, operator, parts, most):
     breeding, genomes = bred(name)
     before = copied(genomes)
-    getattr(breeding, operator)(genomes)
+    getattr(breeding, operator)(genomes, breeding.chosen(len(genomes)))
     found = changed(before, genomes)
     for part, counts in found.items():
         assert counts.max() <= (most if part in parts else 0), part
@@ -75,14 +75,14 @@ def test_an_operator_changes_its_own_genes_only_in_half_of_all_genomes(name, ope
     assert share >= (0.4 if operator in ("grow", "age") else 0.2)
     if able is not None:
         assert not touched[~able].any()
-    assert (np.sort(genomes.ranks[:, 0], axis=1) == np.arange(len(breeding.sizes))).all()
+    assert (np.sort(genomes.ranks[:, 0], axis=1) == np.arange(len(breeding.sizes[0]))).all()
 
 
 @EVERY
 def test_growth_appends_a_random_mapper_inside_and_aging_cuts_the_innermost(name):
     breeding, genomes = bred(name)
     before = copied(genomes)
-    breeding.grow(genomes)
+    breeding.grow(genomes, breeding.chosen(len(genomes)))
     grown = np.flatnonzero(genomes.depth > before.depth)
     if breeding.most > breeding.least:
         assert len(grown)
@@ -91,7 +91,7 @@ def test_growth_appends_a_random_mapper_inside_and_aging_cuts_the_innermost(name
         assert (inner < outer).any()
     assert genomes.depth.max() <= breeding.most
     for _ in range(12):
-        breeding.age(genomes)
+        breeding.age(genomes, breeding.chosen(len(genomes)))
     assert (genomes.depth == breeding.least).all()
     assert np.array_equal(genomes.tiles[:, 0], before.tiles[:, 0])
 
@@ -120,7 +120,7 @@ def test_children_have_tiles_within_those_outside_and_the_mappers_that_the_syste
     breeding, genomes = bred(name)
     made = breeding.children(genomes, 301)
     assert len(made) == 301
-    assert (np.diff(np.concatenate([np.broadcast_to(breeding.sizes, (301, 1, 6)), made.tiles], axis=1), axis=1) <= 0
+    assert (np.diff(np.concatenate([np.broadcast_to(breeding.sizes[0], (301, 1, 6)), made.tiles], axis=1), axis=1) <= 0
             ).all()
     assert set(made.depth.tolist()) == set(range(breeding.least, breeding.most + 1))
 
@@ -142,7 +142,7 @@ def decoded(machine, genes):
     rng = np.random.default_rng(0)
     task = Task(space, rng)
     breeding = GammaBreeding(space, levels_in_use(task), rng)
-    batch = Decoding(space, breeding.active, breeding.sizes, breeding.limits).batch(genes)
+    batch = Decoding(space, breeding.active, breeding.sizes[0], breeding.limits).batch(genes)
     assert space.contains(batch).all()
     return {entry.level: [(loop.dimension, loop.step, loop.axis) for loop in entry.loops]
             for entry in batch.mapping(0, operator.sizes).levels}
@@ -222,7 +222,7 @@ def test_it_finds_mappings_of_one_dimension_along_a_side_and_goes_on_from_where_
 def test_mappings_are_read_as_the_genomes_that_they_came_from(name):
     breeding, genomes = bred(name)
     breeding.mend(genomes)
-    decoding = Decoding(SPACES[name], breeding.active, breeding.sizes, breeding.limits)
+    decoding = Decoding(SPACES[name], breeding.active, breeding.sizes[0], breeding.limits)
     batch = decoding.batch(genomes)
     again = decoding.batch(decoding.genomes(batch))
     same = (batch.steps == again.steps).all(axis=(0, 1))

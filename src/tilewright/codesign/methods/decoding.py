@@ -70,7 +70,7 @@ class NeededDesigns:
         for at, slot in enumerate(self.spaces[0].layout.slots):
             level = machine.levels[slot.level]
             if isinstance(level, Fanout):
-                found.append((at, level, (level.name, "instances" if shared(level) else slot.axis.lower())))
+                found.append((at, level, (level.name, "instances" if level.one_piece else slot.axis.lower())))
         return tuple(found)
 
     @cached_property
@@ -125,7 +125,7 @@ class NeededDesigns:
         used = np.ones(len(batch), dtype=np.int64)
         for at in reversed(range(len(self.sides))):
             slot, array, _ = self.sides[at]
-            beside = at + 1 < len(self.sides) and self.sides[at + 1][1] is array and shared(array)
+            beside = at + 1 < len(self.sides) and self.sides[at + 1][1] is array and array.one_piece
             most = np.maximum(lanes[:, at] // (used if beside else 1), 1)
             counts = -(-steps[slot - 1] // steps[slot])
             used = _reduced(counts, most)
@@ -149,11 +149,6 @@ def evenly(shares: Floats, most: Counts) -> Counts:
     """Return numbers from 1 to each of ``most``, at these shares of the way up, even in their logarithm."""
     found: Counts = np.minimum(np.exp(shares * np.log(most + 1.0)).astype(np.int64), most)
     return found
-
-
-def shared(array: Fanout) -> bool:
-    """Whether both sides of an array have its elements in common, as its shape is free."""
-    return array.flexible or array.blocks is not None
 
 
 def _reduced(counts: Counts, most: Counts) -> Counts:

@@ -20,11 +20,19 @@ from tilewright.codesign.methods.decoding import CAPACITY, Counts, NeededDesigns
 from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Scores, Session
 from tilewright.hardware import Number
-from tilewright.search import Count, Decoding, Genomes, MapperOptions, Natural, Options, Share, preset_options
+from tilewright.search import (
+    Count,
+    Decoding,
+    GenomeBreeding,
+    Genomes,
+    MapperOptions,
+    Natural,
+    Options,
+    Share,
+    preset_options,
+)
 
 PRESETS = Path(__file__).with_name("digamma.json")
-UNITS = 2
-"""Designs of the first generation whose tiles are all of size 1, as in Gamma's release."""
 
 
 @dataclass(frozen=True)
@@ -85,27 +93,21 @@ class Generation:
         return Generation(hardware, self.genomes.joined(other.genomes), self.layers)
 
 
-class DigammaBreeding:
+class DigammaBreeding(GenomeBreeding):
     """The operators of figure 6.4, each on all layers of all designs at once, in place."""
 
     def __init__(self, designs: NeededDesigns, options: DigammaOptions, rng: Generator) -> None:
-        self.designs, self.options, self.rng = designs, options, rng
-        self.sizes, self.order, self.active, self.depth = designs.sizes, designs.order, designs.active, designs.depth
-        self.width = self.sizes.shape[1]
-        decoding = Decoding(designs.spaces[0], np.arange(self.width), self.sizes[0], np.ones(self.depth, np.int64))
+        super().__init__(designs.sizes, designs.depth, 1, rng)
+        self.designs, self.options, width = designs, options, designs.sizes.shape[1]
+        decoding = Decoding(designs.spaces[0], np.arange(width), self.sizes[0], np.ones(self.most, np.int64))
         self.held = np.array([[_held(decoding.homes(depth), at) for at in range(len(decoding.memories))]
-                              for depth in range(1, self.depth + 1)])
+                              for depth in range(1, self.most + 1)])
         """For genomes of each number of mappers and each memory: the mapper whose tile it holds."""
 
     def first(self, count: int) -> Generation:
         """Return random designs: of each layer one mapper."""
-        rows, shape = count * len(self.sizes), (count * len(self.sizes), self.depth)
-        genomes = Genomes(np.zeros(rows, dtype=np.int64), *(np.ones(shape, dtype=np.int64) for _ in "pu"),
-                          *(np.ones((*shape, self.width), dtype=np.int64) for _ in "tr"))
         lows = {key: np.full(count, self.designs.problem.space.ranges[key].low) for key in self.designs.genes}
-        made = Generation(lows, genomes, len(self.sizes))
-        self._append(made, np.arange(rows))
-        genomes.tiles[:UNITS * len(self.sizes)] = 1
+        made = Generation(lows, self.random(count * len(self.sizes)), len(self.sizes))
         self._hardware(made, 1.0)
         return made
 
@@ -121,17 +123,13 @@ class DigammaBreeding:
             part[better] = theirs[better]
         changed = rng.random(rows) < options.layers
         self._cross(genomes, other, self._who(changed, options.crossover))
-        self._reorder(genomes, self._who(changed, options.reorder))
+        self.reorder(genomes, self._who(changed, options.reorder))
         self._mutate_tiles(genomes, self._who(changed, options.tiles))
         self._hardware(made, options.hardware)
-        who = self._who(changed, options.parallel)
-        genomes.parallel[who, self._level(genomes, who)] = self._dimension(who)
-        who = self._who(changed, options.grow)
-        self._append(made, who[genomes.depth[who] < self.depth])
-        who = self._who(changed, options.age)
-        genomes.depth[who[genomes.depth[who] > 1]] -= 1
-        np.minimum(genomes.tiles[:, 0], self.sizes[np.arange(rows) % len(self.sizes)], out=genomes.tiles[:, 0])
-        np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
+        self.mutate_parallel(genomes, self._who(changed, options.parallel))
+        self.grow(genomes, self._who(changed, options.grow))
+        self.age(genomes, self._who(changed, options.age))
+        self.mend(genomes)
         return made
 
     def trim(self, made: Generation) -> None:
@@ -173,7 +171,7 @@ class DigammaBreeding:
     def _halve(self, genomes: Genomes, rows: NDArray[np.intp], memory: int) -> None:
         """Halve one dimension of the tile that a memory holds, the likelier the larger; those inside with it."""
         level = self.held[genomes.depth[rows] - 1, memory]
-        d = (np.log(genomes.tiles[rows, level]) * self.rng.random((len(rows), self.width))).argmax(axis=1)
+        d = (np.log(genomes.tiles[rows, level]) * self.rng.random((len(rows), self.sizes.shape[1]))).argmax(axis=1)
         genomes.tiles[rows, level, d] = (genomes.tiles[rows, level, d] + 1) // 2
         np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
 
@@ -184,54 +182,29 @@ class DigammaBreeding:
     def _who(self, changed: NDArray[np.bool_], rate: float) -> NDArray[np.intp]:
         return np.flatnonzero(changed & (self.rng.random(len(changed)) < rate))
 
-    def _dimension(self, who: NDArray[np.intp]) -> Counts:
-        """Return a random dimension of each genome's layer."""
-        layer = who % len(self.sizes)
-        found: Counts = self.order[layer, self.rng.integers(0, self.active[layer])]
+    def dimension(self, who: NDArray[np.intp]) -> Counts:
+        """Return a random dimension of each genome's layer, one that is larger than 1 if it has any."""
+        layer = self.layers(who)
+        found: Counts = self.designs.order[layer, self.rng.integers(0, self.designs.active[layer])]
         return found
 
-    def _level(self, genomes: Genomes, who: NDArray[np.intp]) -> Counts:
-        return self.rng.integers(0, genomes.depth[who])
-
-    def _outside(self, genomes: Genomes, who: NDArray[np.intp], at: Counts) -> Counts:
-        """Return ``(w, d)``: the tile of the mapper outside, or the layer."""
-        return np.where((at == 0)[:, None], self.sizes[who % len(self.sizes)],
-                        genomes.tiles[who, np.maximum(at - 1, 0)])
-
-    def _append(self, made: Generation, who: NDArray[np.intp]) -> None:
-        """Give genomes a random mapper more, the innermost."""
-        genomes, at = made.genomes, made.genomes.depth[who]
-        outside = self._outside(genomes, who, at)
-        genomes.tiles[who, at] = self._drawn(outside)
-        genomes.ranks[who, at] = self.rng.random(outside.shape).argsort(axis=1)
-        genomes.parallel[who, at] = self._dimension(who)
-        genomes.units[who, at] = self._drawn(np.take_along_axis(outside, genomes.parallel[who, at][:, None], 1)[:, 0])
-        genomes.depth[who] += 1
-
-    def _drawn(self, most: Counts) -> Counts:
-        """Return random numbers from 1 to each of ``most``."""
-        return evenly(self.rng.random(most.shape), most) if self.options.logarithmic else self.rng.integers(1, most + 1)
+    def drawn(self, most: Counts) -> Counts:
+        """Return random numbers from 1 to each of ``most``, perhaps evenly in their logarithm."""
+        return evenly(self.rng.random(most.shape), most) if self.options.logarithmic else super().drawn(most)
 
     def _cross(self, genomes: Genomes, other: Genomes, who: NDArray[np.intp]) -> None:
         """Take the tiles of one dimension from the other parent, at all mappers that both have."""
-        d = self._dimension(who)
-        for at in range(self.depth):
+        d = self.dimension(who)
+        for at in range(self.most):
             both = np.minimum(genomes.depth[who], other.depth[who]) > at
             genomes.tiles[who[both], at, d[both]] = other.tiles[who[both], at, d[both]]
-
-    def _reorder(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
-        """Let two dimensions of one mapper change places."""
-        at, one, other = self._level(genomes, who), self._dimension(who), self._dimension(who)
-        mine = genomes.ranks[who, at, one]
-        genomes.ranks[who, at, one] = genomes.ranks[who, at, other]
-        genomes.ranks[who, at, other] = mine
 
     def _mutate_tiles(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
         """Change some tiles."""
         reach = self.options.reach
         for _ in range(self.options.genes):
-            at, d = self._level(genomes, who), self._dimension(who)
-            size, tile = self.sizes[who % len(self.sizes), d], genomes.tiles[who, at, d]
+            at, d = self.level(genomes, who), self.dimension(who)
+            size, tile = self.sizes[self.layers(who), d], genomes.tiles[who, at, d]
             by = self.rng.uniform(-reach, reach, len(who))
             wanted = tile * size ** by if self.options.logarithmic else tile + by * size
             genomes.tiles[who, at, d] = np.clip(np.rint(wanted), 1, size)
@@ -245,10 +218,8 @@ class DigammaBreeding:
         who = np.flatnonzero(rng.random(count) < rate)
         rows = (who[:, None] * made.layers + np.arange(made.layers)).ravel()
         last = made.genomes.depth[rows] - 1
-        spread = np.take_along_axis(self._outside(made.genomes, rows, last),
-                                    made.genomes.parallel[rows, last][:, None], 1)[:, 0]
         again = rng.random(len(rows)) < self.options.layers
-        made.genomes.units[rows[again], last[again]] = self._drawn(spread)[again]
+        made.genomes.units[rows[again], last[again]] = self.units(made.genomes, rows, last)[again]
         useful = self._useful(made, who)
         arrays = {key: useful[:, [at for at, side in enumerate(designs.sides) if side[2] == key]].prod(axis=1)
                   for _, _, key in designs.sides}
@@ -268,11 +239,11 @@ class DigammaBreeding:
         """Return ``(w, l)``: the most lanes of each side that a mapping of any layer can use."""
         genomes, found = made.genomes, np.ones((len(who), max(1, len(self.designs.sides))))
         rows = (who[:, None] * made.layers + np.arange(made.layers)).ravel()
-        for at in range(self.depth):
+        for at in range(self.most):
             level = np.full(len(rows), at)
             along = genomes.parallel[rows, at][:, None]
             outer, inner = (np.take_along_axis(tiles, along, 1)[:, 0] for tiles in (
-                self._outside(genomes, rows, level), genomes.tiles[rows, at]))
+                self.outside(genomes, rows, level), genomes.tiles[rows, at]))
             counts = np.where(genomes.depth[rows] > at, -(-outer // np.minimum(inner, outer)), 1)
             found[:, at] = counts.reshape(len(who), made.layers).max(axis=1)
         return found

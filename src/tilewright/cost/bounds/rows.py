@@ -126,7 +126,7 @@ class MachineRows(Once):
     @cached_property
     def _instances(self) -> dict[str, NDArray[np.int64]]:
         """Instances of every array by itself."""
-        sides = {array.name: ("instances",) if array.flexible or array.blocks else ("x", "y")
+        sides = {array.name: ("instances",) if array.one_piece else ("x", "y")
                  for array in self.machine.fanouts}
         return {name: np.prod([self.numbers[name, side] for side in own], axis=0).astype(np.int64)
                 for name, own in sides.items()}

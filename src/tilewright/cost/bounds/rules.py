@@ -161,10 +161,9 @@ def _steps(size: int, lanes: Floats, perfect: bool) -> Floats:
 def _sides(array: Fanout, own: list[int], counts: tuple["MapSpace", Whole, Whole]) -> Iterator[LaneSide]:
     """Yield the sides of an array with its slots, where counts (s, d) are from some up to others."""
     space, least, most = counts
-    free = array.flexible or array.blocks is not None
-    for part in [own] if free else [[s] for s in own]:
+    for part in [own] if array.one_piece else [[s] for s in own]:
         axes = "".join(space.layout.slots[s].axis for s in part)
-        lanes = array.instances if free else array.shape["XY".index(axes)]
+        lanes = array.side(axes)
         ranges = zip(space.layout.dimensions, least[part].prod(axis=0).tolist(),
                      np.minimum(most[part].prod(axis=0), lanes).tolist(), strict=True)
         yield LaneSide(array.name, axes, lanes, tuple(each for each in ranges if each[2] > 1))

@@ -145,7 +145,7 @@ class _Writer:
         x, y = level.shape
         by_side = {side: [loop for loop in loops if (loop.axis or "X") == side] for side in ("X", "Y")}
         counts = self._counts(loops)
-        if level.flexible or level.blocks:
+        if level.one_piece:
             y = self.rows or max(1, prod(counts[id(loop)] for loop in by_side["Y"]))
             x = level.instances // y
         for side, length in (("X", x), ("Y", y)):

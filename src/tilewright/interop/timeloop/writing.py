@@ -151,7 +151,7 @@ class Writer:
             self.notes.dropped(fanout.name, "Timeloop's networks multicast and reduce by themselves")
         if fanout.network_energy_pj_per_word:
             self.notes.dropped(fanout.name, "the energy of the network")
-        if fanout.flexible or fanout.blocks:
+        if fanout.one_piece:
             self.notes.approximated(fanout.name, "an array of one shape, as Timeloop has none that change")
 
     def tables(self) -> dict[str, tuple[str, Tree]]:

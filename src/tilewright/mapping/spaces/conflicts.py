@@ -141,7 +141,7 @@ def _given_atoms(tiling: Tiling, constraints: Constraints) -> list[Atom]:
 def _machine_atoms(operator: Operator, accelerator: Accelerator, constraints: Constraints) -> list[Atom]:
     found = []
     for fanout in accelerator.fanouts:
-        if not fanout.flexible and fanout.blocks is None:
+        if not fanout.one_piece:
             found += [Atom("side", f"{fanout.name}.{axis}",
                            says=f"the {places} places" if places > 1 else "the one place")
                       for axis, places in zip("XY", fanout.shape, strict=True) if axis in slot_axes(fanout)]

@@ -75,10 +75,8 @@ class _Preset:
         for level in self.accelerator.levels:
             if isinstance(level, Fanout):
                 for axis in slot_axes(level):
-                    free = level.flexible or level.blocks is not None
-                    places = level.instances if free else level.shape["XY".index(axis)]
-                    if places > 1:
-                        found.append((f"{level.name}.{axis}", self.flow.sides[len(found) % 2], places))
+                    if level.side(axis) > 1:
+                        found.append((f"{level.name}.{axis}", self.flow.sides[len(found) % 2], level.side(axis)))
         return found
 
     def _inside(self) -> list[Memory]:

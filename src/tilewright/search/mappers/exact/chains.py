@@ -52,10 +52,8 @@ def slots_of(space: MapSpace, dimension: int) -> Iterator[tuple[int, bool, bool]
     """Yield by slot how often a dimension's loop may run, and whether it may loop there, and anywhere further in."""
     size, levels = int(space.arrays.sizes[dimension]), space.accelerator.levels
     for s, slot in enumerate(space.layout.slots):
-        level, most = levels[slot.level], size
-        if isinstance(level, Fanout):
-            sides = level.shape if not level.flexible and not level.blocks else (level.instances, level.instances)
-            most = sides[0 if slot.axis == "X" else 1]
+        level = levels[slot.level]
+        most = level.side(slot.axis) if isinstance(level, Fanout) else size
         yield most, bool(space.arrays.free[s, dimension]), bool(space.arrays.free[s + 1:, dimension].any())
 
 

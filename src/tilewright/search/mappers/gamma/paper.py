@@ -44,60 +44,109 @@ class Genomes(Rows):
     of loops."""
 
 
-class GammaBreeding:
-    """The operators of section 4.3.3 on genomes of a space; each changes them in place, at the published rate."""
+class GenomeBreeding:
+    """Operators on genomes of layers, in place: that at place ``p`` is of layer ``p``, counted round and round.
 
-    def __init__(self, space: MapSpace, least: int, rng: Generator) -> None:
-        self.rng = rng
-        sizes = np.array(list(space.operator.sizes.values()), dtype=np.int64)
-        self.active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.arange(len(sizes))
-        self.sizes = sizes[self.active]
-        self.sides = [s for s, slot in enumerate(space.layout.slots) if slot.axis != "T"]
-        self.most = max(1, len(self.sides))
-        self.least = min(max(1, least), self.most)
-        self.limits = np.array(side_lanes(space) or [1], dtype=np.int64)
+    Parameters
+    ----------
+    sizes
+        ``(l, d)``: extents of each layer's dimensions.
+    most, least
+        Mappers of a genome.
+    """
 
-    def first(self, count: int) -> Genomes:
-        """Return random genomes of one mapper, grown to the fewest mappers of the system."""
-        dims = len(self.sizes)
-        made = Genomes(np.zeros(count, dtype=np.int64), *(np.ones((count, self.most), dtype=np.int64) for _ in "pu"),
-                       *(np.ones((count, self.most, dims), dtype=np.int64) for _ in "tr"))
+    limits: Numbers = np.array(np.iinfo(np.int64).max)
+    """The most units that each mapper may have."""
+
+    def __init__(self, sizes: Numbers, most: int, least: int, rng: Generator) -> None:
+        self.sizes, self.most, self.least, self.rng = sizes, most, least, rng
+
+    def random(self, count: int) -> Genomes:
+        """Return genomes of the fewest mappers, all of them random but for tiles of `UNITS` genomes of each layer."""
+        mappers, dims = (count, self.most), self.sizes.shape[1]
+        made = Genomes(np.zeros(count, dtype=np.int64), *(np.ones(mappers, dtype=np.int64) for _ in "pu"),
+                       *(np.ones((*mappers, dims), dtype=np.int64) for _ in "tr"))
         for _ in range(self.least):
-            self.append(made, np.arange(count))
-        made.tiles[:UNITS] = 1
+            self.grow(made, np.arange(count))
+        made.tiles[:UNITS * len(self.sizes)] = 1
         return made
 
-    def chosen(self, count: int) -> NDArray[np.intp]:
-        """Return which of so many an operator changes."""
-        return np.flatnonzero(self.rng.random(count) < RATE)
+    def layers(self, who: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the layers of genomes."""
+        return who % len(self.sizes)
 
-    def append(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
-        """Give genomes a random mapper more, the innermost."""
-        at, dims = genomes.depth[who], len(self.sizes)
-        genomes.tiles[who, at] = self.rng.integers(1, self.outside(genomes, who, at) + 1)
-        genomes.ranks[who, at] = self.rng.random((len(who), dims)).argsort(axis=1)
-        genomes.parallel[who, at] = self.rng.integers(0, dims, len(who))
-        genomes.units[who, at] = self.draw_units(genomes, who, at)
-        genomes.depth[who] += 1
+    def dimension(self, who: NDArray[np.intp]) -> Numbers:
+        """Return a random dimension of each genome's layer."""
+        return self.rng.integers(0, self.sizes.shape[1], len(who))
 
-    def outside(self, genomes: Genomes, who: NDArray[np.intp], at: Numbers) -> Numbers:
-        """Return ``(w, d)``: the tile of the mapper outside, or the layer."""
-        return np.where((at == 0)[:, None], self.sizes, genomes.tiles[who, np.maximum(at - 1, 0)])
-
-    def draw_units(self, genomes: Genomes, who: NDArray[np.intp], at: Numbers) -> Numbers:
-        """Return random numbers of units, up to what there is to spread and the lanes of the side."""
-        spread = np.take_along_axis(self.outside(genomes, who, at), genomes.parallel[who, at][:, None], axis=1)[:, 0]
-        return self.rng.integers(1, np.minimum(spread, self.limits[at]) + 1)
+    def drawn(self, most: Numbers) -> Numbers:
+        """Return random numbers from 1 to each of ``most``."""
+        return self.rng.integers(1, most + 1)
 
     def level(self, genomes: Genomes, who: NDArray[np.intp]) -> Numbers:
         """Return a random mapper of each genome."""
         return self.rng.integers(0, genomes.depth[who])
 
+    def outside(self, genomes: Genomes, who: NDArray[np.intp], at: Numbers) -> Numbers:
+        """Return ``(w, d)``: the tile of the mapper outside, or the layer."""
+        return np.where((at == 0)[:, None], self.sizes[self.layers(who)], genomes.tiles[who, np.maximum(at - 1, 0)])
+
+    def units(self, genomes: Genomes, who: NDArray[np.intp], at: Numbers) -> Numbers:
+        """Return random numbers of units, up to what there is to spread and the most of each mapper."""
+        spread = np.take_along_axis(self.outside(genomes, who, at), genomes.parallel[who, at][:, None], axis=1)[:, 0]
+        return self.drawn(np.minimum(spread, np.broadcast_to(self.limits, self.most)[at]))
+
+    def grow(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Append a random mapper at the tail, the innermost, where there is room for it."""
+        who = who[genomes.depth[who] < self.most]
+        at = genomes.depth[who]
+        genomes.tiles[who, at] = self.drawn(self.outside(genomes, who, at))
+        genomes.ranks[who, at] = self.rng.random((len(who), self.sizes.shape[1])).argsort(axis=1)
+        genomes.parallel[who, at] = self.dimension(who)
+        genomes.units[who, at] = self.units(genomes, who, at)
+        genomes.depth[who] += 1
+
+    def age(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Cut off the mapper at the tail, where there are more than must be."""
+        genomes.depth[who[genomes.depth[who] > self.least]] -= 1
+
+    def mutate_parallel(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Let one mapper spread a random dimension."""
+        genomes.parallel[who, self.level(genomes, who)] = self.dimension(who)
+
+    def reorder(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Let two dimensions of one mapper change places."""
+        at, one, other = self.level(genomes, who), self.dimension(who), self.dimension(who)
+        mine = genomes.ranks[who, at, one]
+        genomes.ranks[who, at, one] = genomes.ranks[who, at, other]
+        genomes.ranks[who, at, other] = mine
+
+    def mend(self, genomes: Genomes) -> None:
+        """Cut tiles to those of the mapper outside."""
+        np.minimum(genomes.tiles[:, 0], self.sizes[self.layers(np.arange(len(genomes)))], out=genomes.tiles[:, 0])
+        np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
+
+
+class GammaBreeding(GenomeBreeding):
+    """The operators of section 4.3.3 on genomes of a space, at the published rate."""
+
+    def __init__(self, space: MapSpace, least: int, rng: Generator) -> None:
+        sizes = np.array(list(space.operator.sizes.values()), dtype=np.int64)
+        self.active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.arange(len(sizes))
+        sides, levels = [slot for slot in space.layout.slots if slot.axis != "T"], space.accelerator.levels
+        most = max(1, len(sides))
+        super().__init__(sizes[None, self.active], most, min(max(1, least), most), rng)
+        self.limits = np.array([fanout.side(slot.axis) for slot in sides
+                                if isinstance(fanout := levels[slot.level], Fanout)] or [1], dtype=np.int64)
+
+    def chosen(self, count: int) -> NDArray[np.intp]:
+        """Return which of so many an operator changes."""
+        return np.flatnonzero(self.rng.random(count) < RATE)
+
     def cross(self, genomes: Genomes) -> None:
         """Exchange the tiles of one dimension between neighbours, at all mappers that both have."""
-        pairs = len(genomes) // 2
-        who = 2 * self.chosen(pairs)
-        d = self.rng.integers(0, len(self.sizes), len(who))
+        who = 2 * self.chosen(len(genomes) // 2)
+        d = self.dimension(who)
         for at in range(self.most):
             both = np.minimum(genomes.depth[who], genomes.depth[who + 1]) > at
             one, where = who[both], d[both]
@@ -105,43 +154,14 @@ class GammaBreeding:
             genomes.tiles[one, at, where] = genomes.tiles[one + 1, at, where]
             genomes.tiles[one + 1, at, where] = mine
 
-    def mutate_parallel(self, genomes: Genomes) -> None:
-        """Let one mapper spread a random dimension."""
-        who = self.chosen(len(genomes))
-        genomes.parallel[who, self.level(genomes, who)] = self.rng.integers(0, len(self.sizes), len(who))
-
-    def mutate_tile(self, genomes: Genomes) -> None:
+    def mutate_tile(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
         """Give one pair of genes a random number: a tile, or how many units there are."""
-        who = self.chosen(len(genomes))
-        at, d = self.level(genomes, who), self.rng.integers(0, len(self.sizes) + 1, len(who))
-        units = d == len(self.sizes)
-        genomes.units[who[units], at[units]] = self.draw_units(genomes, who[units], at[units])
+        (sizes,) = self.sizes
+        at, d = self.level(genomes, who), self.rng.integers(0, len(sizes) + 1, len(who))
+        units = d == len(sizes)
+        genomes.units[who[units], at[units]] = self.units(genomes, who[units], at[units])
         who, at, d = who[~units], at[~units], d[~units]
-        genomes.tiles[who, at, d] = self.rng.integers(1, self.sizes[d] + 1)
-
-    def reorder(self, genomes: Genomes) -> None:
-        """Let two dimensions of one mapper change places."""
-        who = self.chosen(len(genomes))
-        at = self.level(genomes, who)
-        one, other = self.rng.integers(0, len(self.sizes), (2, len(who)))
-        mine = genomes.ranks[who, at, one]
-        genomes.ranks[who, at, one] = genomes.ranks[who, at, other]
-        genomes.ranks[who, at, other] = mine
-
-    def grow(self, genomes: Genomes) -> None:
-        """Append a random mapper at the tail, the innermost, where the system has room for it."""
-        who = self.chosen(len(genomes))
-        self.append(genomes, who[genomes.depth[who] < self.most])
-
-    def age(self, genomes: Genomes) -> None:
-        """Cut off the mapper at the tail, where the system lets it go."""
-        who = self.chosen(len(genomes))
-        genomes.depth[who[genomes.depth[who] > self.least]] -= 1
-
-    def mend(self, genomes: Genomes) -> None:
-        """Cut tiles to those of the mapper outside."""
-        np.minimum(genomes.tiles[:, 0], self.sizes, out=genomes.tiles[:, 0])
-        np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
+        genomes.tiles[who, at, d] = self.drawn(sizes[d])
 
     def children(self, parents: Genomes, count: int) -> Genomes:
         """Return children of pairs of different parents, where there are two."""
@@ -149,21 +169,11 @@ class GammaBreeding:
         if len(parents) == 1:
             pairs = np.repeat(pairs, 2, axis=1)
         made = parents.take(pairs.ravel()[:count])
-        for operator in (self.cross, self.mutate_parallel, self.mutate_tile, self.reorder, self.grow, self.age):
-            operator(made)
+        self.cross(made)
+        for operator in (self.mutate_parallel, self.mutate_tile, self.reorder, self.grow, self.age):
+            operator(made, self.chosen(len(made)))
         self.mend(made)
         return made
-
-
-def side_lanes(space: MapSpace) -> list[int]:
-    """Return the most lanes along each side of the arrays, outermost first."""
-    found = []
-    for slot in space.layout.slots:
-        level = space.accelerator.levels[slot.level]
-        if isinstance(level, Fanout):
-            free = level.flexible or level.blocks is not None
-            found.append(level.instances if free else level.shape[0 if slot.axis == "X" else 1])
-    return found
 
 
 class Decoding:
@@ -191,7 +201,7 @@ class Decoding:
         self.memories = [s for s, slot in enumerate(slots) if slot.axis == "T"]
         levels = [space.accelerator.levels[slots[s].level] for s in self.sides]
         self.shared = [at + 1 < len(levels) and level is levels[at + 1] and isinstance(level, Fanout)
-                       and (level.flexible or level.blocks is not None) for at, level in enumerate(levels)]
+                       and level.one_piece for at, level in enumerate(levels)]
         """For each side, whether it shares the lanes of its array with the next one."""
 
     def batch(self, genomes: Genomes) -> MappingBatch:
@@ -317,16 +327,16 @@ class PublishedGamma(Resumable):
         self.start = task.space.empty(0) if task.start is None else task.start.take(slice(0, population // 2))
         self.begun = False
         self.breeding = GammaBreeding(task.space, least, task.rng)
-        self.decoding = Decoding(task.space, self.breeding.active, self.breeding.sizes, self.breeding.limits)
-        self.elite, self.scores = self.breeding.first(0), np.empty(0)
+        self.decoding = Decoding(task.space, self.breeding.active, self.breeding.sizes[0], self.breeding.limits)
+        self.elite, self.scores = self.breeding.random(0), np.empty(0)
         """Who lives on from the last generation, best first."""
-        self.parents = self.breeding.first(0)
-        self.asked = self.breeding.first(0)
+        self.parents = self.breeding.random(0)
+        self.asked = self.breeding.random(0)
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation, or its first ``most`` mappings."""
         fresh = not len(self.parents)
-        self.asked = (self.breeding.first(self.population) if fresh
+        self.asked = (self.breeding.random(self.population) if fresh
                       else self.breeding.children(self.parents, self.population))
         given = 0 if self.begun else len(self.start)
         if given:
