@@ -31,7 +31,6 @@ from tilewright.cost.bounds.groups import Floats, Tiles
 from tilewright.cost.bounds.passing import Chain, Passing
 from tilewright.cost.bounds.refetch import ROOM, resting
 from tilewright.cost.bounds.rows import ACCESSES
-from tilewright.mapping import by_room, held_bits
 from tilewright.workload import Tensor
 
 AXES, MOST_CHOICES = 3, 1 << 12
@@ -162,12 +161,9 @@ class Again:
         for m, memory in enumerate(memories):
             kept = [t for t, chains in zip(tensors, self._chains, strict=True)
                     if any(memory.name in chain[1:] for chain in chains)]
-            for q, (owner, held) in enumerate(by_room(memory, kept).items()):
-                room = rows.room(memory, owner)
-                if room is not None:
-                    limits[:, m, q] = room * 8 * ROOM * rows.active[memory.name]
-                    for tensor in held:
-                        bits[m, q, tensors.index(tensor)] = memory.copies * float(held_bits(tensor, rows.machine))
+            for q, (held, room) in enumerate(rows.rooms(memory.name, kept)):
+                limits[:, m, q] = room * 8 * ROOM * rows.active[memory.name]
+                bits[m, q] = [held.get(tensor.name, 0.0) for tensor in tensors]
         return bits, limits
 
     @cached_property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
 from tilewright.cost.bounds.machines import MOST_ROWS, layer_bounds
 from tilewright.cost.bounds.passing import keepers
-from tilewright.cost.bounds.rows import Floats, MachineRows
+from tilewright.cost.bounds.rows import Floats, MachineRows, Once
 from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.bounds.traffic import TensorTraffic, blocking_of, known_flows, least_alone, ports_of
@@ -49,7 +49,7 @@ class KeptSums:
 
 
 @dataclass(frozen=True)
-class KeptRows:
+class KeptRows(Once):
     """Bounds of the members of a union on machines that were parted (`MachineRows.parts`), dense ones."""
 
     kept: KeptSets
@@ -75,14 +75,8 @@ class KeptRows:
 
     def bounds(self, number: int) -> BoundRows:
         """Return the bounds of a member, made once."""
-        if number not in self._known:
-            self._known[number] = bound_rows(self._operator, self.rows, self.kept.keeps(self.kept.passed(number)),
-                                             perfect=self._perfect)
-        return self._known[number]
-
-    @cached_property
-    def _known(self) -> dict[int, BoundRows]:
-        return {}
+        return self.once(number, lambda: bound_rows(
+            self._operator, self.rows, self.kept.keeps(self.kept.passed(number)), perfect=self._perfect))
 
     @property
     def _operator(self) -> Operator:

@@ -6,9 +6,9 @@ multicast (or reduce) share an access.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +24,11 @@ Bypass = bool | Collection[tuple[str, str]]
 """Whether tensors may pass memories: any but their home, or these pairs of a memory and a tensor."""
 
 
-@dataclass(frozen=True)
-class LeastMoved:
-    """What must move of one tensor at one memory, over all its instances: words of the tensor, one figure or (r).
+Moved = dict[str, Whole | int]
+"""What must move of one tensor at one memory, over all its instances: words of the tensor by kind of access.
 
-    ``read_or_drained`` bounds the sum of reads and drains; ``bits`` are those of a word.
-    """
-
-    read_or_drained: Whole | int
-    filled: int
-    updated: Whole | int
-    drained: int
-    bits: int | Fraction
+Reads and drains of outputs are those of the fewest drains: only their sum must be.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,33 +37,24 @@ class Passage:
 
     passing: "Passing"
     tensor: Tensor
-    moved: dict[str, LeastMoved]
+    moved: dict[str, Moved]
 
     @cached_property
     def spent(self) -> dict[str, Floats]:
-        """The energy (r) of these words at the memories, and of every fan-out."""
-        prices, energy = self.passing.prices, self._output_energy if self.tensor.is_output else _operand_energy
-        return {name: energy(least, prices(self.tensor, name)) for name, least in self.moved.items()} | (
-            self.passing.network(self.tensor, tuple(self.moved)))
+        """The energy (r) of these words at the memories, and of every fan-out.
 
-    def _output_energy(self, least: LeastMoved, prices: dict[str, Floats]) -> Floats:
-        """Return an output's least energy at a memory.
-
-        By rule 6, reads = updates - (evictions - fills), and evictions lie between the words and the updates; so
-        energy, linear in the evictions, is least at one of the two ends.
+        By rule 6, an output's reads = updates - (evictions - fills), and evictions lie between the words and the
+        updates; so energy, linear in the evictions, is least at one of the two ends.
         """
-        words, updates = self.tensor.words(self.passing.operator.sizes), _real(least.updated)
-        again, energy = updates - words, updates * prices["update"]
-        if least is next(iter(self.moved.values())):  # the outermost
-            found: Floats = energy + again * prices["read"]
-        else:
-            found = energy + np.minimum(again * prices["read"] + words * prices["drain"], updates * prices["drain"])
-        return found
-
-
-def _operand_energy(least: LeastMoved, prices: dict[str, Floats]) -> Floats:
-    found: Floats = _real(least.read_or_drained) * prices["read"] + least.filled * prices["fill"]
-    return found
+        found = dict[str, Floats]()
+        for name, moved in self.moved.items():
+            prices = self.passing.prices(self.tensor, name)
+            out, into = (sum((np.asarray(moved.get(kind, 0), dtype=np.float64) * prices[kind] for kind in kinds),
+                             np.zeros(())) for kinds in (READ, WRITE))
+            if "drain" in moved:
+                out = np.minimum(out, np.asarray(moved["update"], dtype=np.float64) * prices["drain"])
+            found[name] = out + into
+        return found | self.passing.network(self.tensor, tuple(self.moved))
 
 
 def keepers(tensor: Tensor, accelerator: Accelerator, keeps: Keeps) -> Chain:
@@ -144,14 +128,12 @@ class Passing:
         return self._once.once((tensor.name, chain), lambda: Passage(
             self, tensor, {name: self._moved(tensor, chain, name) for name in chain}))
 
-    def _moved(self, tensor: Tensor, chain: Chain, name: str) -> LeastMoved:
-        words, bits = tensor.words(self.operator.sizes), self.rows.bits(tensor, name)
-        crossing = self.asked(tensor, name) if name == chain[-1] else words
+    def _moved(self, tensor: Tensor, chain: Chain, name: str) -> Moved:
+        words = tensor.words(self.operator.sizes)
+        crossing, home = self.asked(tensor, name) if name == chain[-1] else words, name == chain[0]
         if not tensor.is_output:
-            return LeastMoved(crossing, words if name != chain[0] else 0, 0, 0, bits)
-        if name != chain[0]:
-            return LeastMoved(crossing, 0, crossing, words, bits)
-        return LeastMoved(crossing - words, 0, crossing, 0, bits)
+            return {"read": crossing} | ({} if home else {"fill": words})
+        return {"update": crossing, "read": crossing - words} | ({} if home else {"drain": words})
 
     def prices(self, tensor: Tensor, name: str) -> dict[str, Floats]:
         """Return the energy of each kind of access at a memory, (r)."""
@@ -184,8 +166,8 @@ class Passing:
                 found[level.name] = words * self.rows.numbers[level.name, NETWORK]
         return found
 
-    def _sure(self, memory: Memory, make: Callable[[Memory, list[LeastMoved]], Whole]) -> Whole:
-        """Return what is made of what moves at a memory whichever chain is taken; made once of the same.
+    def _sure(self, memory: Memory, make: Callable[[Memory, Callable[[tuple[str, ...]], Any]], Whole]) -> Whole:
+        """Return what is made of the bits that move at a memory whichever chain is taken; made once of the same.
 
         Where there are several chains, that is so at the outermost alone. Of a chain its first and its last memory and
         this one decide how much moves here.
@@ -193,39 +175,37 @@ class Passing:
         sure = [(name, tuple(dict.fromkeys((chains[-1][0], memory.name, chains[-1][-1]))))
                 for name, chains in self.chains.items()
                 if memory.name in chains[-1] and (len(chains) == 1 or memory.name == chains[-1][0])]
-        return self._once.once((make.__name__, memory.name, *sure), lambda: make(memory, [
-            self._moved(self.operator.tensor(name), chain, memory.name) for name, chain in sure]))
+
+        def made() -> Whole:
+            moved = [(self.rows.bits(tensor, memory.name), self._moved(tensor, chain, memory.name))
+                     for name, chain in sure for tensor in [self.operator.tensor(name)]]
+            return make(memory, lambda kinds: sum(bits * words.get(kind, 0) for bits, words in moved for kind in kinds))
+
+        return self._once.once((make.__name__, memory.name, *sure), made)
 
     def port_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles that the ports of the average instance take."""
-        if not any((memory.name, port) in self.rows.rates for port in ACCESSES):
-            return self.rows.none
         return self._sure(memory, self._port_cycles)
 
-    def _port_cycles(self, memory: Memory, sure: list[LeastMoved]) -> Whole:
-        found, share = self.rows.none, self.rows.widths[memory.name]
-        if not sure:
-            return found
-        read = sum(least.bits * least.read_or_drained for least in sure)
-        written = sum(least.bits * (least.filled + least.updated) for least in sure)
-        for bits, port in ((read, "read"), (written, "write"), (read + written, "shared")):
+    def _port_cycles(self, memory: Memory, bits: Callable[[tuple[str, ...]], Any]) -> Whole:
+        found = self.rows.none
+        for port, kinds in ACCESSES.items():
             if (memory.name, port) in self.rows.rates:
                 words, cycles = self.rows.rates[memory.name, port]
-                found = np.maximum(found, -(-bits * cycles // (share * words)))
+                found = np.maximum(found, -(-bits(kinds) * cycles // (self.rows.widths[memory.name] * words)))
         return found
 
     def blocking_cycles(self, memory: Memory) -> Whole:
         """Return (r) the cycles for which a single-buffered memory's fills and drains block compute."""
         return self._sure(memory, self._blocking_cycles)
 
-    def _blocking_cycles(self, memory: Memory, sure: list[LeastMoved]) -> Whole:
-        drained, filled = (sum(least.bits * getattr(least, name) for least in sure) for name in ("drained", "filled"))
+    def _blocking_cycles(self, memory: Memory, bits: Callable[[tuple[str, ...]], Any]) -> Whole:
         total, over = self.rows.none, whole(np.ones(self.rows.count))
-        for port, bits in (("read", drained), ("write", filled)):
+        for port, kind in (("read", "drain"), ("write", "fill")):
             given = [self.rows.rates[memory.name, own] for own in (port, "shared")
                      if (memory.name, own) in self.rows.rates]
             for words, cycles in (_slower(given),) if given else ():
-                total, over = total * words + bits * cycles * over, over * words
+                total, over = total * words + bits((kind,)) * cycles * over, over * words
         blocked: Whole = -(-total // (self.rows.widths[memory.name] * over))
         return blocked
 
@@ -238,10 +218,6 @@ class Passing:
                 for name, energy in each.spent.items():
                     found[name] += energy if len(passages) == 1 else np.where(best == option, energy, 0.0)
         return found
-
-
-def _real(words: Whole | int) -> Floats:
-    return np.asarray(words, dtype=np.float64)
 
 
 def _slower(rates: list[tuple[Whole, Whole]]) -> tuple[Whole, Whole]:

@@ -19,7 +19,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from tilewright.cost.bounds.passing import Bypass, Chain, Passing, keepers
-from tilewright.cost.bounds.rows import ACCESSES, READ, MachineRows
+from tilewright.cost.bounds.rows import ACCESSES, READ, MachineRows, Once
 from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.bounds.steps import compute_steps
 from tilewright.hardware import Accelerator, Memory
@@ -50,7 +50,7 @@ def least_power(space: "MapSpace", bypass: Bypass = False) -> float:
 
 
 @dataclass(frozen=True)
-class _Power:
+class _Power(Once):
     """Energy in each cycle, but for leakage."""
 
     passing: Passing
@@ -150,19 +150,13 @@ class _Power:
         words, cycles = self.passing.rows.rates.get((memory, port), ([1], [0]))
         return float(cycles[0]) / float(words[0])
 
-    @cached_property
-    def _known(self) -> dict[tuple[Steady, str, str, str, bool], float]:
-        return {}
-
     def _cycles(self, steady: Steady, at: tuple[str, Tensor], kind: str, feeding: bool) -> float:
         """Return the cycles that an access for a word may take, at compute's asking (``feeding``) or not."""
-        key = (steady, at[0], at[1].name, kind, feeding)
-        if key not in self._known:
-            self._known[key] = self._most_cycles(*key)
-        return self._known[key]
+        return self.once((steady, at[0], at[1].name, kind, feeding), lambda: self._most_cycles(
+            steady, at, kind, feeding))
 
-    def _most_cycles(self, steady: Steady, name: str, of: str, kind: str, feeding: bool) -> float:
-        memory, tensor = self._memories[name], self._operator.tensor(of)
+    def _most_cycles(self, steady: Steady, at: tuple[str, Tensor], kind: str, feeding: bool) -> float:
+        memory, tensor = self._memories[at[0]], at[1]
         slowest = self._slowest[memory.name, "read" if kind in READ else "write"]
         cycles = self._a_word(*steady) if steady[0] == memory.name and kind in ACCESSES[steady[1]] else 0.0
         inner = memory is not self._machine.memories[0] and kind in ("fill", "drain")

@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from tilewright.cost.bounds.groups import Tiles, tiles_of
 from tilewright.cost.bounds.rows import Floats, MachineRows
 from tilewright.cost.bounds.rules import Extents, LoopsOutside
-from tilewright.hardware import Fanout, Memory
-from tilewright.mapping import by_room, held_bits
+from tilewright.hardware import Fanout
 from tilewright.workload import Operator, Tensor
 
 _HALVINGS, _FEW = 9, 2048
@@ -138,15 +137,13 @@ class StageTraits:
     lanes: Lanes
     rooms: list[tuple[dict[str, float], Floats]]
     held: dict[str, Floats]
-    key: Hashable
-    """All of it on the first row."""
 
-    @classmethod
-    def of(cls, lanes: Lanes, rooms: list[tuple[dict[str, float], Floats]], held: dict[str, Floats]) -> "StageTraits":
-        """Return it with its key."""
-        return cls(lanes, rooms, held, (
-            tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
-            tuple(lanes.each[:, 0].tolist()), tuple((tensor, float(most[0])) for tensor, most in held.items())))
+    @cached_property
+    def key(self) -> Hashable:
+        """All of it on the first row."""
+        rooms = tuple((tuple(bits.items()), float(most[0])) for bits, most in self.rooms)
+        return (rooms, int(self.lanes.total[0]), tuple(self.lanes.each[:, 0].tolist()),
+                tuple((tensor, float(most[0])) for tensor, most in self.held.items()))
 
 
 @dataclass(frozen=True)
@@ -192,7 +189,8 @@ class Stages:
         """Return a stage; of one machine it is made once for all chains where the memory keeps the same."""
         place = name, tuple(self.chains[tensor.name] for tensor in self.operator.tensors)
         if place not in self._traits:
-            self._traits[place] = StageTraits.of(self._lanes(name), self._rooms(name), self._held(name))
+            self._traits[place] = StageTraits(self._lanes(name), self.rows.rooms(name, [
+                tensor for tensor in self.operator.tensors if name in self.chains[tensor.name]]), self._held(name))
         traits, allowed = self._traits[place], None if self.rows.rules is None else self.rows.rules.stage(name)
         if self.rows.count > 1:
             return self._stage(traits, allowed)
@@ -270,14 +268,11 @@ class Stages:
 
     def _words(self, tensor: Tensor, outside: str, name: str) -> Floats:
         """Return (r) the words of a tensor that a memory has room for in one instance of one ``outside``."""
-        memory = self.rows.machine.level(name)
-        assert isinstance(memory, Memory)
-        room = self.rows.room(memory, next(iter(by_room(memory, [tensor]))))
-        if room is None:
-            return np.full(self.rows.count, np.inf)
+        words = np.full(self.rows.count, np.inf)
         between = self.rows.machine.levels[self.places[outside]:self.places[name]]
-        instances = self.rows.lanes(level for level in between if isinstance(level, Fanout))
-        words: Floats = room * 8 * instances / (memory.copies * float(held_bits(tensor, self.rows.machine)))
+        for bits, room in self.rows.rooms(name, [tensor]):
+            instances = self.rows.lanes(level for level in between if isinstance(level, Fanout))
+            words = room * 8 * instances / bits[tensor.name]
         return words
 
     def _cuts(self, cells: tuple[NDArray[np.intp], ...], resting: tuple[bool, ...]) -> Ways:
@@ -292,15 +287,6 @@ class Stages:
         for place, cell in zip(moving, chosen, strict=True):
             often[names.index(self.tiles.groups[place].tensor)] = self.tiles.groups[place].pieces[cell]
         return row, often
-
-    def _rooms(self, name: str) -> list[tuple[dict[str, float], Floats]]:
-        """Return the limited rooms of a memory: bits of a word of each tensor there, all its copies, and bytes (r)."""
-        memory = self.rows.machine.level(name)
-        assert isinstance(memory, Memory)
-        kept = [tensor for tensor in self.operator.tensors if name in self.chains[tensor.name]]
-        rooms = [({t.name: memory.copies * float(held_bits(t, self.rows.machine)) for t in tensors},
-                  self.rows.room(memory, owner)) for owner, tensors in by_room(memory, kept).items()]
-        return [(bits, most) for bits, most in rooms if most is not None]
 
     def _lanes(self, name: str) -> Lanes:
         total, each = np.ones(self.rows.count, dtype=np.int64), []
@@ -324,10 +310,6 @@ def _highest(fits: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark the cells (r, ...) that fit and of which no neighbour one cell further along one group does."""
     surpassed = np.zeros_like(fits)
     for axis in range(1, fits.ndim):
-        inner = [slice(None)] * fits.ndim
-        inner[axis] = slice(None, -1)
-        further = [slice(None)] * fits.ndim
-        further[axis] = slice(1, None)
-        surpassed[tuple(inner)] |= fits[tuple(further)]
+        np.moveaxis(surpassed, axis, 0)[:-1] |= np.moveaxis(fits, axis, 0)[1:]
     found: NDArray[np.bool_] = fits & ~surpassed
     return found

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.hardware import Columns, own_columns
-from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, refuse_shared, room_name
-from tilewright.mapping import held_bits, tensor_bits
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Number, refuse_shared, room_name
+from tilewright.mapping import by_room, held_bits, tensor_bits
 from tilewright.workload import Tensor
 
 Made = TypeVar("Made")
@@ -119,9 +119,12 @@ class MachineRows(Once):
         """Return the bits of a word of a tensor at a memory, at least: those of partial sums where none is final."""
         return held_bits(tensor, self.machine) if self._behind[name] else tensor_bits(tensor, self.machine)
 
-    def room(self, memory: Memory, partition: str | None) -> Floats | None:
-        """Return the bytes of a room of a memory; None where it is unlimited."""
-        return None if memory.rooms[partition] is None else self.numbers[memory.name, room_name(partition)]
+    def rooms(self, name: str, kept: Iterable[Tensor]) -> list[tuple[dict[str, float], Floats]]:
+        """Return the limited rooms of a memory: bits of a word of each tensor kept there, all copies, and bytes (r)."""
+        memory = next(memory for memory in self.machine.memories if memory.name == name)
+        return [({tensor.name: memory.copies * float(held_bits(tensor, self.machine)) for tensor in tensors},
+                 self.numbers[name, room_name(owner)])
+                for owner, tensors in by_room(memory, kept).items() if memory.rooms[owner] is not None]
 
     @cached_property
     def _instances(self) -> dict[str, NDArray[np.int64]]:

@@ -40,10 +40,10 @@ def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False)
     spent, inner, busy = np.zeros(rows.count), np.zeros(rows.count), np.zeros((len(ports), rows.count))
     for tensor in operator.tensors:
         way = "write" if tensor.is_output else "read"
-        words = _least_share(shares, tensor.name) * tensor.words(operator.sizes)
+        least = _Alone(shares, rows, tensor, perfect)
+        words = least.crossing * tensor.words(operator.sizes)
         words *= float(tensor_bits(tensor, machine)) / machine.memories[0].word_bits
         once = words * rows.numbers[name, f"{'update' if tensor.is_output else 'read'}_energy_pj_per_word"]
-        least = _Alone(shares, rows, tensor, perfect)
         spent, inner = spent + once, inner + least.energy_beyond(once)
         mine = (name, way), (name, "shared")
         for place, at in enumerate(ports):
@@ -82,6 +82,20 @@ class _Alone:
         return [(first, *some) for number in range(len(further) + 1) for some in combinations(further, number)
                 ] if len(further) <= MOST_PASSED else []
 
+    @cached_property
+    def crossing(self) -> float:
+        """The least share of the tensor's words that cross the outermost memory."""
+        operator, outermost = self.shares.operator, self.shares.accelerator.memories[0].name
+        stored, deciding = self._stored(outermost), sorted(self._deciding(outermost, time=False))
+        zeros, products = [self.shares.zeros[name] for name in deciding], np.array([
+            operator.macs / self.tensor.words(operator.sizes)])
+        if self.tensor.is_output and deciding:
+            return float(stored * (1.0 - all_zero(tuple(zeros), products)[0]))
+        if len(deciding) == 1:
+            words = operator.tensor(deciding[0]).words(operator.sizes)
+            return float(stored * (1.0 - zeros[0].empty(np.minimum(products, words))[0]))
+        return prod((each.density for each in zeros), start=stored)
+
     def energy_beyond(self, once: Floats) -> Floats:
         """Return (r) the least energy of memories and networks beyond that of each word that must cross the outermost.
 
@@ -96,8 +110,8 @@ class _Alone:
         if self.tensor.is_output or len(deciding) > 1:
             return np.maximum(self._energy(least) - once, self._energy(0.0))
         words = self.tensor.words(self.shares.operator.sizes)
-        products, first = self.shares.operator.macs / words, _least_share(self.shares, self.tensor.name)
-        rise = (products * least - first) / (products - 1) if products > 1 else 0.0
+        products = self.shares.operator.macs / words
+        rise = (products * least - self.crossing) / (products - 1) if products > 1 else 0.0
         price = self.rows.numbers[outermost, "read_energy_pj_per_word"] * self.rows.scale(self.tensor, outermost)
         found: Floats = self._energy(rise) - rise * words * price
         return found
@@ -155,22 +169,3 @@ class _Alone:
 
 def _up(cycles: Floats) -> Whole:
     return whole(np.ceil(cycles * _ROUNDING))
-
-
-def _least_share(shares: Shares, name: str) -> float:
-    """Return the least share of a tensor's words that cross the outermost memory."""
-    operator, outermost = shares.operator, shares.accelerator.memories[0]
-    tensor = operator.tensor(name)
-    share = tensor.density if compression(shares.accelerator, outermost.name, tensor) else 1.0
-    deciding = sorted({leader.name for elision in shares.sparsity.elisions
-                       if elision.memory == outermost.name and elision.tensor in (tensor.name, tensor.role)
-                       for leader in shares.named(elision.on) if leader is not tensor})
-    products = np.array([operator.macs / tensor.words(operator.sizes)])
-    if tensor.is_output and deciding:
-        return float(share * (1.0 - all_zero(tuple(shares.zeros[leader] for leader in deciding), products)[0]))
-    if len(deciding) == 1:
-        words = operator.tensor(deciding[0]).words(operator.sizes)
-        return float(share * (1.0 - shares.zeros[deciding[0]].empty(np.minimum(products, words))[0]))
-    for leader in deciding:
-        share *= shares.zeros[leader].density
-    return share
