@@ -16,14 +16,14 @@ from tilewright.cost.dense.nest import Boundary, Keeps, boundaries, carries, mem
 from tilewright.cost.hardware import Columns
 from tilewright.cost.records import KINDS, Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.tables import TallyKey
-from tilewright.hardware import LEAKAGE, NETWORK, RATE, Accelerator, Bandwidth, Fanout, Memory
+from tilewright.hardware import ACCESSES, LEAKAGE, NETWORK, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Value = Any
 """A figure of one mapping, a whole number or fraction, or of many, an array (b,)."""
 Tallies = Dict[TallyKey, Value]
-PRICES = dict(zip(KINDS, (f"{kind}_energy_pj_per_word" for kind in ("read", "fill", "update", "drain")), strict=True))
+PRICES = dict(zip(KINDS, (f"{kind}_energy_pj_per_word" for kind in ACCESSES["shared"]), strict=True))
 """What the energy of each kind of access is called among the numbers of a memory."""
 
 

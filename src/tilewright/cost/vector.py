@@ -12,6 +12,7 @@ brings in its other operands alone. Behind a layer its operations take no time; 
 
 from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -22,13 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.hardware import Columns, Floats, HardwareBatch, own_columns
-from tilewright.hardware import LEAKAGE, RATE, Accelerator, Memory, VectorUnit, exact_rate
+from tilewright.hardware import ACCESSES, LEAKAGE, RATE, Accelerator, Memory, VectorUnit, exact_rate
 from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, vector_kind
 
 UNIT = "vector unit"
 """What the unit is called among the components that take energy, and where its lanes set the pace."""
 VectorNode: TypeAlias = VectorOperator | DataMovement
 Counts: TypeAlias = NDArray[np.int64]
+Moved: TypeAlias = Dict[str, Any]
+"""Bits that a memory moves by kind of access: one figure each, or many."""
 
 
 @dataclass(frozen=True)
@@ -251,12 +254,12 @@ def _way(accelerator: Accelerator, unit: VectorUnit, role: str) -> list[Memory]:
     return [memory for memory in outer if memory.name == unit.memory or memory.can_keep(role, role)]
 
 
-def _moved(whole: _Pass, bits: Any, accelerator: Accelerator) -> Iterator[tuple[Memory, dict[str, Any]]]:
+def _moved(whole: _Pass, bits: Any, accelerator: Accelerator) -> Iterator[tuple[Memory, Moved]]:
     """Yield each memory with the bits that it moves: read, filled, updated and drained."""
     ways = {role: [memory.name for memory in _way(accelerator, accelerator.vector_unit, role)]
             for role in ("inputs", "outputs")}
     for memory in accelerator.memories:
-        moved = dict.fromkeys(("read", "fill", "update", "drain"), 0)
+        moved = dict.fromkeys(ACCESSES["shared"], 0)
         for role, count, (inner, outer) in (("inputs", whole.reads, ("read", "fill")),
                                             ("outputs", whole.writes, ("update", "drain"))):
             if memory.name in ways[role]:
@@ -268,19 +271,29 @@ def _moved(whole: _Pass, bits: Any, accelerator: Accelerator) -> Iterator[tuple[
 
 def _cycles(whole: _Pass, bits: Any, rows: Columns) -> dict[str, Any]:
     """Return the cycles of one run by what they are taken by, of one machine or ``(b)``."""
-    machine, numbers = rows.machine, rows.numbers
     found: dict[str, Any] = {UNIT: _lanes(whole, rows)}
-    for memory, moved in _moved(whole, bits, machine):
-        ports = {"read": moved["read"] + moved["drain"], "write": moved["fill"] + moved["update"],
-                 "shared": sum(moved.values())}
-        found[memory.name] = 0
-        for port, count in ports.items():
-            key = memory.name, RATE.format(port)
-            if key in numbers:
-                words, cycles = (_whole(part) for part in rows.exact(key))
-                each = memory.word_bits * words * _whole(machine.instances(memory.name, numbers))
-                found[memory.name] = _larger(found[memory.name], -(-count * cycles // each))
+    for memory, moved in _moved(whole, bits, rows.machine):
+        found[memory.name] = port_cycles(memory, moved, rows)
     return found
+
+
+def port_cycles(memory: Memory, moved: Moved, rows: Columns) -> Any:
+    """Return the cycles that the slowest port of a memory takes."""
+    found: Any = 0
+    for port, kinds in ACCESSES.items():
+        key = memory.name, RATE.format(port)
+        if key in rows.numbers:
+            words, cycles = (_whole(part) for part in rows.exact(key))
+            each = memory.word_bits * words * _whole(rows.machine.instances(memory.name, rows.numbers))
+            found = _larger(found, -(-sum(moved[kind] for kind in kinds) * cycles // each))
+    return found
+
+
+def accesses_pj(memory: Memory, moved: Moved, rows: Columns) -> Any:
+    """Return the picojoules of what a memory moves, in whole blocks."""
+    block = memory.block_words * memory.word_bits
+    return sum(-(-count // block) * memory.block_words * rows.numbers[memory.name, f"{kind}_energy_pj_per_word"]
+               for kind, count in moved.items())
 
 
 def _lanes(whole: _Pass, rows: Columns) -> Any:
@@ -310,9 +323,7 @@ def _energy(whole: _Pass, operations: Any, bits: Any, cycles: Any, rows: Columns
     """Return picojoules of one run by memory, and of the unit: ``operations`` of its own, whether folded or not."""
     machine, numbers, found = rows.machine, rows.numbers, dict[str, Any]()
     for memory, moved in _moved(whole, bits, machine):
-        block = memory.block_words * memory.word_bits
-        found[memory.name] = sum(-(-count // block) * memory.block_words
-                                 * numbers[memory.name, f"{kind}_energy_pj_per_word"] for kind, count in moved.items())
+        found[memory.name] = accesses_pj(memory, moved, rows)
     stated = machine.vector.energy_pj_per_operation if machine.vector is not None else None
     found[UNIT] = operations * (numbers[machine.compute.name, "energy_pj_per_mac"] if stated is None else stated)
     if machine.leakage_mw:

@@ -24,6 +24,7 @@ from tilewright.hardware.flexibility import OrderFlexibility as OrderFlexibility
 from tilewright.hardware.flexibility import ParallelismFlexibility as ParallelismFlexibility
 from tilewright.hardware.flexibility import ShapeFlexibility as ShapeFlexibility
 from tilewright.hardware.flexibility import TileFlexibility as TileFlexibility
+from tilewright.hardware.levels import ACCESSES as ACCESSES
 from tilewright.hardware.levels import MOST_INSTANCES as MOST_INSTANCES
 from tilewright.hardware.levels import NETWORK as NETWORK
 from tilewright.hardware.levels import PARTIAL_SUMS as PARTIAL_SUMS

@@ -32,7 +32,9 @@ PARTIAL_SUMS = "partial_sums"
 """Stands among the roles of `Accelerator.word_bits` where sums that are not final have a width of their own."""
 ROOM = "capacity_bytes"
 """Name of the number of the room that tensors share; see `room_name`."""
-PORTS = ("read", "write", "shared")
+ACCESSES = {"read": ("read", "drain"), "write": ("fill", "update"), "shared": ("read", "fill", "update", "drain")}
+"""Kinds of access that each port serves."""
+PORTS = tuple(ACCESSES)
 
 
 def room_name(partition: str | None) -> str:
@@ -146,7 +148,7 @@ class Memory:
         found = {room_name(owner): room for owner, room in self.rooms.items() if room is not None}
         found |= {RATE.format(port): rate for port in PORTS if (rate := getattr(self.bandwidth, port)) is not None}
         found |= {f"{kind}_energy_pj_per_word": getattr(self.energy, f"{kind}_pj")
-                  for kind in ("read", "fill", "update", "drain")}
+                  for kind in ACCESSES["shared"]}
         return found | {"area_um2": self.area_um2, "leakage_mw": self.leakage_mw}
 
     def with_numbers(self, numbers: Mapping[str, float]) -> "Memory":

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from tilewright.base import InputError, late_module, whole_of
 from tilewright.hardware.accelerator import Accelerator, flexibility_overhead
 from tilewright.hardware.levels import (
+    ACCESSES,
     LEAST_RATE,
     MOST,
     MOST_INSTANCES,
@@ -48,7 +49,6 @@ _FIGURE = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]+(?:
 _SIDES = re.compile(r"\s*([0-9]+)\s*x\s*([0-9]+)\s*", re.ASCII)
 _STEPS = re.compile(r"(.+?)\.\.(.+?)([*+])(.+)")
 _STEPS_MEND = "For example 64KB..1MB*2, or 4..16+4"
-_ACCESSES = ("read", "fill", "update", "drain")
 MOST_VALUES = 10_000
 """Values that a number may take in one sweep."""
 
@@ -140,8 +140,8 @@ def _of_capacity(memory: Memory, numbers: Mapping[Number, Any]) -> Iterator[Foll
         return
     own = capacities_of(memory, numbers)
     arrays, capacities = memory.arrays_of(own), list(own.values())
-    for kinds, energy in ((("read", "drain"), storage.read_pj), (("fill", "update"), storage.write_pj)):
-        keys = tuple((name, f"{kind}_energy_pj_per_word") for kind in kinds)
+    for port, energy in (("read", storage.read_pj), ("write", storage.write_pj)):
+        keys = tuple((name, f"{kind}_energy_pj_per_word") for kind in ACCESSES[port])
         yield keys, partial(_of_largest, energy, capacities, memory.word_bits)
     yield ((name, "area_um2"),), partial(storage.area, arrays)
     yield ((name, "leakage_mw"),), partial(storage.leakage, arrays)
@@ -291,7 +291,7 @@ def _named(machine: Accelerator, level: str, what: str) -> list[Number]:
     """Return the numbers that a name stands for: in full, or as people say in short."""
     own = {key[1]: figure for key, figure in machine.numbers.items() if key[0] == level}
     several = {"shape": ["x", "y"], "bandwidth": [RATE.format(port) for port in PORTS],
-               "energy": [f"{kind}_energy_pj_per_word" for kind in _ACCESSES]}
+               "energy": [f"{kind}_energy_pj_per_word" for kind in ACCESSES["shared"]]}
     short = {what, what.replace("capacity", ROOM), f"{what}_um2", f"{what}_mw", f"{what}_pj_per_word",
              f"{what}_pj_per_mac", what.replace("bandwidth.", RATE.format(""))}
     found = [key for key in several.get(what, ()) if key in own] or [key for key in own if key in short]

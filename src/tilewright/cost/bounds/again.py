@@ -30,7 +30,7 @@ from tilewright.cost.bounds.compute import ComputeStage
 from tilewright.cost.bounds.groups import Floats, Tiles
 from tilewright.cost.bounds.passing import Chain, Passing
 from tilewright.cost.bounds.refetch import ROOM, resting
-from tilewright.cost.bounds.rows import ACCESSES
+from tilewright.hardware import ACCESSES
 from tilewright.workload import Tensor
 
 AXES, MOST_CHOICES = 3, 1 << 12

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.rows import ACCESSES, READ, WRITE, Floats, MachineRows, Once, Whole, whole
-from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
+from tilewright.cost.bounds.rows import Floats, MachineRows, Once, Whole, whole
+from tilewright.hardware import ACCESSES, NETWORK, Accelerator, Fanout, Memory
 from tilewright.workload import Operator, Tensor
 
 Keeps = dict[str, tuple[str, ...]]
@@ -50,7 +50,7 @@ class Passage:
         for name, moved in self.moved.items():
             prices = self.passing.prices(self.tensor, name)
             out, into = (sum((np.asarray(moved.get(kind, 0), dtype=np.float64) * prices[kind] for kind in kinds),
-                             np.zeros(())) for kinds in (READ, WRITE))
+                             np.zeros(())) for kinds in (ACCESSES["read"], ACCESSES["write"]))
             if "drain" in moved:
                 out = np.minimum(out, np.asarray(moved["update"], dtype=np.float64) * prices["drain"])
             found[name] = out + into
@@ -138,7 +138,7 @@ class Passing:
     def prices(self, tensor: Tensor, name: str) -> dict[str, Floats]:
         """Return the energy of each kind of access at a memory, (r)."""
         scale = self.rows.scale(tensor, name)
-        return {kind: self.rows.numbers[name, f"{kind}_energy_pj_per_word"] * scale for kind in READ + WRITE}
+        return {kind: self.rows.numbers[name, f"{kind}_energy_pj_per_word"] * scale for kind in ACCESSES["shared"]}
 
     def asked(self, tensor: Tensor, name: str) -> Whole:
         """Return how often compute asks ``name``, the innermost keeper, for words, each at least once.

@@ -19,10 +19,10 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from tilewright.cost.bounds.passing import Bypass, Chain, Passing, keepers
-from tilewright.cost.bounds.rows import ACCESSES, READ, MachineRows, Once
+from tilewright.cost.bounds.rows import MachineRows, Once
 from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.bounds.steps import compute_steps
-from tilewright.hardware import Accelerator, Memory
+from tilewright.hardware import ACCESSES, Accelerator, Memory
 from tilewright.mapping import held_bits, lane_use
 from tilewright.workload import Operator, Tensor
 
@@ -157,7 +157,7 @@ class _Power(Once):
 
     def _most_cycles(self, steady: Steady, at: tuple[str, Tensor], kind: str, feeding: bool) -> float:
         memory, tensor = self._memories[at[0]], at[1]
-        slowest = self._slowest[memory.name, "read" if kind in READ else "write"]
+        slowest = self._slowest[memory.name, "read" if kind in ACCESSES["read"] else "write"]
         cycles = self._a_word(*steady) if steady[0] == memory.name and kind in ACCESSES[steady[1]] else 0.0
         inner = memory is not self._machine.memories[0] and kind in ("fill", "drain")
         if inner and memory.buffering == "single":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.rules import Leeway
 from tilewright.cost.hardware import Columns, own_columns
-from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Number, refuse_shared, room_name
+from tilewright.hardware import LEAKAGE, PORTS, RATE, Accelerator, Fanout, Number, refuse_shared, room_name
 from tilewright.mapping import by_room, held_bits, tensor_bits
 from tilewright.workload import Tensor
 
@@ -20,9 +20,6 @@ Kind = TypeVar("Kind", bound=Hashable)
 Floats = NDArray[np.float64]
 Whole = NDArray[np.object_]
 """Whole numbers of any size (Python's own), so that cycles are rounded up exactly."""
-READ, WRITE = ("read", "drain"), ("fill", "update")
-ACCESSES = {"read": READ, "write": WRITE, "shared": READ + WRITE}
-"""Kinds of access that a port serves."""
 
 
 MOST_KEPT = 1024
@@ -200,7 +197,7 @@ class MachineRows(Once):
     def rates(self) -> dict[tuple[str, str], tuple[Whole, Whole]]:
         """Words that ports move in so many cycles, by memory and port; only what is limited."""
         keys = {(memory.name, port): (memory.name, RATE.format(port))
-                for memory in self.machine.memories for port in ACCESSES}
+                for memory in self.machine.memories for port in PORTS}
         return {place: (whole(np.full(self.count, words)), whole(np.full(self.count, cycles)))
                 for place, (words, cycles) in ((place, self.columns.exact(key)) for place, key in keys.items()
                                                if key in self.columns.numbers)}

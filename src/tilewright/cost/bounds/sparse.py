@@ -16,11 +16,11 @@ import numpy as np
 
 from tilewright.cost.bounds.layer import BoundRows
 from tilewright.cost.bounds.passing import Chain, keepers
-from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
+from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps
 from tilewright.cost.bounds.traffic import TensorTraffic, least_alone, ports_of
 from tilewright.cost.sparse.rates import Shares, all_zero
-from tilewright.hardware import NETWORK, RATE, Sparsity
+from tilewright.hardware import ACCESSES, NETWORK, RATE, Sparsity
 from tilewright.mapping import compression, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -138,7 +138,7 @@ class _Alone:
         least = min(self._share(memory.name, time=False) for memory in machine.memories)
         for memory in machine.memories:
             share = outermost if memory is machine.memories[0] else self._share(memory.name, time=False)
-            for key in [(memory.name, f"{kind}_energy_pj_per_word") for kind in READ + WRITE]:
+            for key in [(memory.name, f"{kind}_energy_pj_per_word") for kind in ACCESSES["shared"]]:
                 numbers[key] = share * numbers[key]
         for key in [(array.name, NETWORK) for array in machine.fanouts]:
             numbers[key] = least * numbers[key]

@@ -13,8 +13,8 @@ from tilewright.cost.bounds.compute import ComputeStage
 from tilewright.cost.bounds.groups import Floats, tiles_of
 from tilewright.cost.bounds.passing import keepers
 from tilewright.cost.bounds.refetch import Stages
-from tilewright.cost.bounds.rows import ACCESSES, MachineRows, Whole
-from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
+from tilewright.cost.bounds.rows import MachineRows, Whole
+from tilewright.hardware import ACCESSES, NETWORK, Accelerator, Fanout, Memory
 from tilewright.workload import Operator, Tensor
 
 _MOST_CHOICES, MOST_MEMORIES = 32, 5

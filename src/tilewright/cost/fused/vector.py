@@ -1,16 +1,18 @@
 """A vector operator in a fused group: its turns, each reading and writing its tiles where they are held."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 
 from tilewright.cost.fused.shares import FusedShare
+from tilewright.cost.hardware import own_columns
 from tilewright.cost.records import KINDS, Count
-from tilewright.cost.vector import UNIT
-from tilewright.hardware import Accelerator, Memory, exact_rate
+from tilewright.cost.vector import UNIT, accesses_pj, port_cycles
+from tilewright.hardware import ACCESSES, Accelerator, Memory, exact_rate
 from tilewright.mapping import FusedTree, Turns, operations_of, tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -23,7 +25,7 @@ def vector_share(tree: FusedTree, operator: Operator, accelerator: Accelerator) 
     homes = {link.operand: tree.home(link.producer, accelerator) for link in tree.group.sources(operator.name)}
     if tree.group.readers(operator.name):
         homes[operator.output.name] = tree.home(operator.name, accelerator)
-    share, bits = FusedShare(made=0.0), dict[str, Counter[str]]()
+    share, bits = FusedShare(made=0.0), defaultdict[str, Counter[str]](Counter)
     for tensor in operator.tensors:
         words = int(_words(tensor, turns).sum())
         for at, memory in enumerate(_way(tensor, homes.get(tensor.name), accelerator)):
@@ -32,7 +34,7 @@ def vector_share(tree: FusedTree, operator: Operator, accelerator: Accelerator) 
                           words if at and out else 0)
             share.counts[memory.name, tensor.name] = count
             for kind in KINDS:
-                bits.setdefault(memory.name, Counter())[kind] += getattr(count, kind) * _bits(tensor, accelerator)
+                bits[memory.name][kind[:-1]] += getattr(count, kind) * _bits(tensor, accelerator)
     charge(share, bits, accelerator)
     made = _words(operator.output, turns)
     each = Fraction(operations_of(operator) or 0, operator.output.words(operator.sizes))
@@ -81,19 +83,13 @@ def leave(tree: FusedTree, operator: Operator, accelerator: Accelerator, share: 
     vector = operations_of(operator) is not None
     width = _bits(output, accelerator) if vector else Fraction(tensor_bits(output, accelerator))
     share.add({(home, output.name): Count(0, 0, 0, words), (out, output.name): Count(0, 0, words, 0)})
-    charge(share, {home: Counter({"drains": words * width}), out: Counter({"updates": words * width})}, accelerator)
+    charge(share, {home: {"drain": words * width}, out: {"update": words * width}}, accelerator)
 
 
-def charge(share: FusedShare, bits: Mapping[str, Counter[str]], accelerator: Accelerator) -> None:
+def charge(share: FusedShare, bits: Mapping[str, dict[str, Any]], accelerator: Accelerator) -> None:
     """Add the cycles and energy of the bits that each memory moves, by kind of access."""
+    rows = own_columns(accelerator)
     for memory in accelerator.memories:
-        moved = bits.get(memory.name, Counter())
-        block, per = memory.block_words * memory.word_bits, accelerator.instances(memory.name) * memory.word_bits
-        ports = ((memory.bandwidth.read, moved["reads"] + moved["drains"]),
-                 (memory.bandwidth.write, moved["fills"] + moved["updates"]), (memory.bandwidth.shared, moved.total()))
-        share.cycles[memory.name] += max(
-            (ceil(Fraction(count) / per / exact_rate(rate)) for rate, count in ports if rate is not None), default=0)
-        energy = dict(zip(KINDS, (memory.energy.read_pj, memory.energy.fill_pj, memory.energy.update_pj,
-                                  memory.energy.drain_pj), strict=True))
-        share.energy[memory.name] += sum(ceil(Fraction(moved[kind]) / block) * memory.block_words * energy[kind]
-                                         for kind in KINDS)
+        moved = dict.fromkeys(ACCESSES["shared"], Fraction(0)) | bits.get(memory.name, {})
+        share.cycles[memory.name] += port_cycles(memory, moved, rows)
+        share.energy[memory.name] += accesses_pj(memory, moved, rows)

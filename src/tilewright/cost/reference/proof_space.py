@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
+from tilewright.hardware import ACCESSES, Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import by_room, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -260,9 +260,8 @@ class ProofSpace:
         return WordSums(tuple(edges), energy, tuple(self._ports(moved)), tuple(self._waits(moved)))
 
     def _ports(self, moved: dict[tuple[int, str], Values]) -> Iterator[tuple[int, Values]]:
-        kinds = {"read": ("read", "drain"), "write": ("fill", "update"), "shared": ("read", "drain", "fill", "update")}
         for m, memory in enumerate(self.memories):
-            for port, members in kinds.items():
+            for port, members in ACCESSES.items():
                 rate = getattr(memory.bandwidth, port)
                 rows = [moved[m, kind] for kind in members if (m, kind) in moved]
                 if rate is not None and rows:
