@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.cost.dense.nest import Boundary, Keeps, boundaries, carries, memory_at
+from tilewright.cost.dense.nest import Boundary, Keeps, boundaries, carries
 from tilewright.cost.hardware import Columns
 from tilewright.cost.records import KINDS, Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.tables import TallyKey
@@ -63,7 +63,7 @@ class Plan:
     def _kept(self, inward: Boundary) -> KeptTensor:
         tensor, bits = inward.tensor, held_bits(inward.tensor, self.accelerator)
         outward = next((at for at in self.crossings if at.tensor is tensor and at.child == inward.parent), None)
-        return KeptTensor(inward.parent, tensor, memory_at(self.accelerator, inward.parent), bits,
+        return KeptTensor(inward.parent, tensor, self.accelerator.memory(inward.parent), bits,
                           tensor_bits(tensor, self.accelerator) if outward is None else bits, outward, inward)
 
     def of(self, level: int) -> list[KeptTensor]:

@@ -129,6 +129,12 @@ class Accelerator:
         self.instances(name)
         return next(level for level in self.levels if level.name == name)
 
+    def memory(self, which: str | int) -> Memory:
+        """Return the memory of this name, or at this place among the levels."""
+        found = self.level(which) if isinstance(which, str) else self.levels[which]
+        assert isinstance(found, Memory)
+        return found
+
     @cached_property
     def numbers(self) -> dict[Number, float]:
         """Every number that a candidate may have for itself, by (level, what)."""

@@ -353,10 +353,9 @@ def read_bytes(value: str, where: str) -> float:
 
 def _rate(machine: Accelerator, level: str, value: str, where: str) -> float:
     """Return words a cycle, of ``4``, ``16GB/s`` or ``16B/cycle``."""
-    memory, match = machine.level(level), _FIGURE.fullmatch(value)
-    assert isinstance(memory, Memory)
+    match = _FIGURE.fullmatch(value)
     found = (float(match[1]) if match and match[2] is None else
-             read_bandwidth(value, machine.frequency_mhz, where) * 8 / memory.word_bits)
+             read_bandwidth(value, machine.frequency_mhz, where) * 8 / machine.memory(level).word_bits)
     if not LEAST_RATE <= found <= MOST:
         raise InputError(where, f"must be from {LEAST_RATE:g} to {MOST:g} words a cycle", value)
     return found

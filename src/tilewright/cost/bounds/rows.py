@@ -118,7 +118,7 @@ class MachineRows(Once):
 
     def rooms(self, name: str, kept: Iterable[Tensor]) -> list[tuple[dict[str, float], Floats]]:
         """Return the limited rooms of a memory: bits of a word of each tensor kept there, all copies, and bytes (r)."""
-        memory = next(memory for memory in self.machine.memories if memory.name == name)
+        memory = self.machine.memory(name)
         return [({tensor.name: memory.copies * float(held_bits(tensor, self.machine)) for tensor in tensors},
                  self.numbers[name, room_name(owner)])
                 for owner, tensors in by_room(memory, kept).items() if memory.rooms[owner] is not None]

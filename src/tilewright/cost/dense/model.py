@@ -9,7 +9,7 @@ from typing import Literal
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.lowering import Look, Words
-from tilewright.cost.dense.nest import Boundary, boundaries, carries, keepers, memory_at
+from tilewright.cost.dense.nest import Boundary, boundaries, carries, keepers
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
@@ -195,7 +195,7 @@ class Model:
         return self.parameters.get((self.accelerator.levels[level].name, what))
 
     def _scale(self, level: int, bits: int | Fraction) -> float:
-        return float(bits) / memory_at(self.accelerator, level).word_bits
+        return float(bits) / self.accelerator.memory(level).word_bits
 
     def _held(self, tensor: Tensor) -> int | Fraction:
         return held_bits(tensor, self.accelerator)
@@ -298,14 +298,14 @@ class Model:
         """Wide row: bytes that a tensor takes of one instance of a memory; its home holds all of it."""
         outside = 0 if level == keepers(tensor, self.layout.keeps)[0] else level
         words = self.words.tile(tensor, outside, self.accelerator.footprint == "box")
-        share = memory_at(self.accelerator, level).copies * float(self._held(tensor)) / 8
+        share = self.accelerator.memory(level).copies * float(self._held(tensor)) / 8
         return self.program.one(op.wide_multiply, words, self.constant(share))
 
     def _rooms(self, level: int) -> dict[str, int]:
         """Wide rows: bytes taken of each room of a memory in which something stays, by the name of its number."""
         return {room_name(owner): reduce(lambda one, other: self.program.one(op.wide_add, one, other),
                               [self._taken(tensor, level) for tensor in tensors])
-                for owner, tensors in by_room(memory_at(self.accelerator, level), self._kept(level)).items()}
+                for owner, tensors in by_room(self.accelerator.memory(level), self._kept(level)).items()}
 
     def _over_capacity(self, total: int, level: int) -> None:
         for what, taken in self._rooms(level).items():
@@ -360,7 +360,7 @@ class Model:
         period = self._parameter(level, RATE.format(port) + PERIOD)
         assert limit is not None
         parts = lcm(*(width.denominator for _, width in terms))
-        own, bits = memory_at(self.accelerator, level).word_bits * parts, [int(width * parts) for _, width in terms]
+        own, bits = self.accelerator.memory(level).word_bits * parts, [int(width * parts) for _, width in terms]
         unit = gcd(own, *bits)
         four = [*(row for row, _ in terms), *[self.constant(0)] * 4][:4]
         if len(terms) <= 4 and set(bits) == {own} and self.rates != "long":
@@ -393,7 +393,7 @@ class Model:
         return total
 
     def _single(self, level: int) -> bool:
-        return level > 0 and memory_at(self.accelerator, level).buffering == "single"
+        return level > 0 and self.accelerator.memory(level).buffering == "single"
 
     def _steady(self, steps: int) -> int:
         blocked, slowest = self._steady_parts(steps)
@@ -439,7 +439,7 @@ class Model:
 
     def _forwarded(self, edge: Boundary) -> Boundary | None:
         """Return the edge inside this one, if the memory between forwards words."""
-        forwards = memory_at(self.accelerator, edge.child).forwards == "words"
+        forwards = self.accelerator.memory(edge.child).forwards == "words"
         return self._edge(edge.tensor, parent=edge.child) if forwards else None
 
     def _tail(self, level: int) -> int | None:
@@ -490,7 +490,7 @@ class Model:
 
     def _accessed(self, level: int, words: int, bits: int | Fraction) -> int:
         """Wide row: words of so many bits in those of a memory, in whole blocks."""
-        block, scale = memory_at(self.accelerator, level).block_words, self._scale(level, bits)
+        block, scale = self.accelerator.memory(level).block_words, self._scale(level, bits)
         if block > 1:
             words = self.program.one(op.blocks, words, self.constant(block))
         return words if scale == 1 else self.program.one(op.wide_multiply, words, self.constant(scale))

@@ -129,10 +129,3 @@ class Nest:
             if loop.level < level:
                 extents[loop.dimension] = loop.step
         return extents
-
-
-def memory_at(accelerator: Accelerator, level: int) -> Memory:
-    """Return the memory at ``level``."""
-    memory = accelerator.levels[level]
-    assert isinstance(memory, Memory)
-    return memory

@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.nest import Boundary, Nest, memory_at
+from tilewright.cost.dense.nest import Boundary, Nest
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import own_columns
 from tilewright.cost.records import KINDS, Cost, Count
@@ -120,7 +120,7 @@ def first_read(nest: Nest, boundary: Boundary) -> int:
 
 def _forwarded(nest: Nest, boundary: Boundary) -> list[Boundary]:
     """Return the boundary inside this one, if the memory between forwards words."""
-    forwards = memory_at(nest.accelerator, boundary.child).forwards == "words"
+    forwards = nest.accelerator.memory(boundary.child).forwards == "words"
     return [b for b in nest.boundaries(boundary.tensor) if b.parent == boundary.child] if forwards else []
 
 

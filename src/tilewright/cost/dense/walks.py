@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
-from tilewright.cost.dense.nest import boundaries, memory_at, standing
+from tilewright.cost.dense.nest import boundaries, standing
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import Layout, Slot, held_bits
@@ -132,17 +132,15 @@ class Walks:
     @cached_property
     def tables(self) -> tuple[Integers, ...]:
         """Slots, heads, entries, units, kinds, ends, clusters, dimensions of each tensor, and widths of words."""
-        levels, tensors, output = self.accelerator.levels, self.operator.tensors, self.operator.output
+        tensors, output = self.operator.tensors, self.operator.output
         slots = [[self._slot(at, slot) for slot in self.layout.slots] for at in self.levels]
         entries, units = ([make(at) for at in self.levels] for make in (self._entries, self._units))
         ends = [self._ends(at) for at in self.levels]
         heads = []
         for m, at in enumerate(self.levels):
-            memory = levels[at]
-            assert isinstance(memory, Memory)
             heads.append([self.layout.starts[at], len(entries[m]), len(units[m]),
                           tensors.index(output) if ends[m] else -1, len(ends[m]) - 1, len(tensors),
-                          int(memory.buffering == "single")])
+                          int(self.accelerator.memory(at).buffering == "single")])
         plain = {axis.dimensions[0] for axis in output.axes if len(axis.terms) == 1}
         kinds = [PLAIN if name in plain else SLIDING if name in output.dimensions else LACKING
                  for name in self.layout.dimensions]
@@ -154,7 +152,7 @@ class Walks:
 
     def _slot(self, level: int, slot: Slot) -> list[int]:
         """Return a slot's level, whether it holds lanes (2: inside one instance of ``level``), and who merges there."""
-        array, memory = self.accelerator.levels[slot.level], memory_at(self.accelerator, level)
+        array, memory = self.accelerator.levels[slot.level], self.accelerator.memory(level)
         if not isinstance(array, Fanout):
             return [slot.level, 0, *(0 for _ in self.operator.tensors)]
         found = [slot.level, 1 + memory.shares(array.name, slot.axis)]
@@ -183,9 +181,7 @@ class Walks:
         count = max((np.size(words) for words, _ in exact.values()), default=1)
         found = np.zeros((len(self.levels), len(PORTS), 2, count), dtype=np.int64)
         for (m, p), (words, cycles) in exact.items():
-            memory = self.accelerator.levels[self.levels[m]]
-            assert isinstance(memory, Memory)
-            bits = np.asarray(words, dtype=np.int64) * memory.word_bits * self._parts
+            bits = np.asarray(words, dtype=np.int64) * self.accelerator.memory(self.levels[m]).word_bits * self._parts
             periods = np.asarray(cycles, dtype=np.int64)
             common = np.gcd(bits, periods)
             found[m, p, 0], found[m, p, 1] = bits // common, periods // common

@@ -7,7 +7,7 @@ outermost first, so that both count in the order of lanes and of time. Spatial l
 the lanes of a fan-out count in the order of the operator's dimensions, whatever the order of its loops.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
 
@@ -19,6 +19,7 @@ from tilewright.cost.reference.nest import Indices, WalkedLoop, WalkedNest
 from tilewright.workload import Tensor
 
 LARGEST_KEY = 2**62
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +32,16 @@ class Moved:
     read: Indices
     written: Indices
     """``(j,)`` words read from, and written to, each instance of the parent."""
-    first_received: int
-    first_read: int
+    first_received: int = 0
+    first_read: int = 0
     """In the first visit, at the first-lane instance of child and parent."""
-    last_evicted: int
-    last_written: int
+    last_evicted: int = 0
+    last_written: int = 0
     """In the last visit of the first-lane instance of the child, there and at the parent's first-lane instance."""
-    delivered: Indices
+    delivered: Indices = field(default_factory=lambda: NOTHING)
     """Touches of the child whose partial sum came from the parent (outputs only)."""
-    crossed: Indices
-    held: NDArray[np.bool_]
+    crossed: Indices = field(default_factory=lambda: NOTHING)
+    held: NDArray[np.bool_] = field(default_factory=lambda: NOTHING > 0)
     """Touches of the child that stand for the words that cross, and which of those the parent held already (outputs
     only)."""
 
@@ -139,7 +140,6 @@ class WalkedBoundary:
             touches = self.brought_in(touches)
         instance, visit, _ = self.split(touches)
         asked, parent = self.asked(touches)
-        nothing = np.zeros(0, dtype=np.int64)
         return Moved(
             received=np.bincount(instance, minlength=self.instances),
             evicted=np.zeros(self.instances, dtype=np.int64),
@@ -147,7 +147,6 @@ class WalkedBoundary:
             written=np.zeros(self.parents, dtype=np.int64),
             first_received=int(np.sum((instance == 0) & (visit == 0))),
             first_read=int(np.sum((parent == 0) & (visit[asked] == 0))),
-            last_evicted=0, last_written=0, delivered=nothing, crossed=nothing, held=nothing.astype(np.bool_),
         )
 
     def brought_in(self, touches: Indices) -> Indices:
@@ -172,14 +171,13 @@ class WalkedBoundary:
         visit_of, word_of = visit[asked], word[asked]
         present = visit_of // (self.visits // parents_visits)
         held = _held(visit_of, (parent * parents_visits + present) * self.words + word_of, delivered_to_parent)
-        delivered = np.sort(touches[asked[held]]) if not self.combines else np.zeros(0, dtype=np.int64)
+        delivered = np.sort(touches[asked[held]]) if not self.combines else NOTHING
         last = visit[instance == 0].max()
         return Moved(
             received=np.bincount(delivered // (self.visits * self.words), minlength=self.instances),
             evicted=np.bincount(instance, minlength=self.instances),
             read=np.bincount(parent[held], minlength=self.parents),
             written=np.bincount(parent, minlength=self.parents),
-            first_received=0, first_read=0,
             last_evicted=int(np.sum((instance == 0) & (visit == last))),
             last_written=int(np.sum((parent == 0) & (visit_of == last))),
             delivered=delivered, crossed=touches[asked], held=held,
@@ -221,7 +219,7 @@ def boundaries(nest: WalkedNest, tensor: Tensor) -> list[WalkedBoundary]:
 def cross_all(nest: WalkedNest, tensor: Tensor) -> list[tuple[WalkedBoundary, Moved]]:
     """Return what crosses each of the tensor's boundaries, outermost first."""
     found: list[tuple[WalkedBoundary, Moved]] = []
-    delivered, visits = np.zeros(0, dtype=np.int64), 1
+    delivered, visits = NOTHING, 1
     for boundary in boundaries(nest, tensor):
         moved = boundary.output(delivered, visits) if tensor.is_output else boundary.operand()
         delivered, visits = moved.delivered, boundary.visits

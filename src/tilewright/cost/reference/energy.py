@@ -5,7 +5,7 @@ import numpy as np
 from tilewright.cost.reference.boundary import WalkedBoundary
 from tilewright.cost.reference.latency import Transfers
 from tilewright.cost.reference.nest import Indices
-from tilewright.hardware import Memory
+from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import lane_use
 
 
@@ -20,27 +20,29 @@ def energies(transfers: Transfers, latency_cycles: int) -> dict[str, float]:
             found[part.name] = part.network_energy_pj_per_word * _carried(transfers, level)
     found[accelerator.compute.name] = transfers.nest.operator.macs * accelerator.compute.energy_pj_per_mac * lane_use(
         transfers.nest.operator, accelerator).energy
+    return found | leaked(accelerator, latency_cycles)
+
+
+def leaked(accelerator: Accelerator, latency_cycles: int) -> dict[str, float]:
+    """Return the picojoules of ``"leakage"`` of all instances; nothing where there is none."""
     leakage_mw = sum(memory.leakage_mw * accelerator.instances(memory.name) for memory in accelerator.memories)
     leakage_mw += accelerator.compute.leakage_mw * accelerator.compute_instances
-    if leakage_mw:
-        found["leakage"] = leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
-    return found
+    return {"leakage": leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000} if leakage_mw else {}
 
 
 def _memory_energy(transfers: Transfers, level: int, memory: Memory) -> float:
     total = 0.0
     for tensor in transfers.nest.keeps[level]:
         tally, energy = transfers.tallies[level, tensor], memory.energy
-        kinds = ((tally.reads, energy.read_pj), (tally.fills, energy.fill_pj),
-                 (tally.updates, energy.update_pj), (tally.drains, energy.drain_pj))
-        pj = sum(_block_words(words, memory.block_words) * each for words, each in kinds)
+        pj = sum(_block_words(words, memory.block_words) * getattr(energy, f"{kind[:-1]}_pj")
+                 for kind, words in tally.items())
         total += pj * float(transfers.scale(tensor, memory))
         last = transfers.last_updates(memory) if tensor == transfers.nest.operator.output.name else 0
         if last and transfers.narrower(memory):
             scale, block = transfers.scale(tensor, memory), memory.block_words
-            partial, final = (_block_words(words, block) for words in (tally.updates - last, np.array([last])))
+            partial, final = (_block_words(words, block) for words in (tally["updates"] - last, np.array([last])))
             apart = partial * scale + final * (scale - transfers.narrower(memory))
-            total += energy.update_pj * float(apart - _block_words(tally.updates, block) * scale)
+            total += energy.update_pj * float(apart - _block_words(tally["updates"], block) * scale)
     return total
 
 

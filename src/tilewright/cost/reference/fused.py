@@ -14,10 +14,10 @@ import numpy as np
 
 from tilewright.cost.records import COMPUTE, KINDS, Count, FusedCost
 from tilewright.cost.reference.boundary import Moved, WalkedBoundary, cross_all
-from tilewright.cost.reference.energy import energies
+from tilewright.cost.reference.energy import energies, leaked
 from tilewright.cost.reference.latency import Transfers, ramps, traffic
 from tilewright.cost.reference.nest import write_out
-from tilewright.cost.reference.walker import count_of, tallies
+from tilewright.cost.reference.walker import tallies
 from tilewright.hardware import Accelerator, Memory, exact_rate
 from tilewright.mapping import (
     FusedGroup,
@@ -254,10 +254,7 @@ def walk_fused(group: FusedGroup, accelerator: Accelerator, mapping: FusedMappin
         cycles.update(each.cycles)
         for name, pj in each.energy.items():
             energy[name] += pj
-    leakage_mw = sum(memory.leakage_mw * accelerator.instances(memory.name) for memory in accelerator.memories)
-    leakage_mw += accelerator.compute.leakage_mw * accelerator.compute_instances
-    if leakage_mw:
-        energy["leakage"] = leakage_mw * (steady + ramp) / accelerator.frequency_mhz * 1000
+    energy |= leaked(accelerator, steady + ramp)
     layers = [op for op in group.operators if operations_of(op) is None]
     busy = sum(taken[op.name].done * lane_use(op, accelerator).cycles for op in layers)
     return FusedCost(
@@ -295,8 +292,7 @@ def _layer(walker: _Walker, operator: Operator) -> _Taken:
             if name != "leakage":
                 found.energy[name] += pj
         for (level, name), tally in transfers.tallies.items():
-            count = count_of(tally)
-            found.counts[machine.levels[level].name, name].update({kind: getattr(count, kind) for kind in KINDS})
+            found.counts[machine.levels[level].name, name].update({k: int(words.sum()) for k, words in tally.items()})
         start, tail = ramps(transfers)
         found.starts.append(start)
         found.tails.append(tail)

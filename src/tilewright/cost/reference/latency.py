@@ -27,14 +27,8 @@ def cycles(words: Fraction, *rates: float | None) -> int:
     return max((ceil(words / exact_rate(rate)) for rate in rates if rate is not None), default=0)
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Words of one tensor at a memory by kind, each ``(i,)`` over its nominal instances."""
-
-    reads: Indices
-    fills: Indices
-    updates: Indices
-    drains: Indices
+Tally = dict[str, Indices]
+"""Words of one tensor at a memory by kind, each ``(i,)`` over its nominal instances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +71,7 @@ class Transfers:
         for tensor in self.nest.keeps[level]:
             tally, width = self.tallies[level, tensor], int(self.bits(tensor) * PARTS)
             for kind in kinds:
-                parts += width * getattr(tally, kind)
+                parts += width * tally[kind]
         found = [Fraction(moved, memory.word_bits * PARTS) for moved in parts.tolist()]
         # Only the home of the output, which has one instance, is updated for the last time.
         if "updates" in kinds:
@@ -134,12 +128,6 @@ def _entering(transfers: Transfers, memory: Memory) -> list[tuple[WalkedBoundary
     return [(b, m) for crossed in transfers.crossings.values() for b, m in crossed if b.child == level]
 
 
-def _memory(transfers: Transfers, level: int) -> Memory:
-    memory = transfers.nest.accelerator.levels[level]
-    assert isinstance(memory, Memory)
-    return memory
-
-
 def _cold_start(transfers: Transfers, memory: Memory) -> int:
     """First operand tiles of the first lane: written here, read at each parent, whichever is slower.
 
@@ -149,7 +137,7 @@ def _cold_start(transfers: Transfers, memory: Memory) -> int:
     leaving: dict[int, Fraction] = defaultdict(Fraction)
     for boundary, moved in _entering(transfers, memory):
         if not boundary.tensor.is_output:
-            name, parent = boundary.tensor.name, _memory(transfers, boundary.parent)
+            name, parent = boundary.tensor.name, transfers.nest.accelerator.memory(boundary.parent)
             received, read = moved.first_received, moved.first_read
             if memory.forwards == "words":
                 inward, first = next((b, m) for b, m in transfers.crossings[name] if b.parent == boundary.child)
@@ -159,7 +147,7 @@ def _cold_start(transfers: Transfers, memory: Memory) -> int:
             leaving[boundary.parent] += read * transfers.scale(name, parent)
     slowest = cycles(arriving, memory.bandwidth.write, memory.bandwidth.shared)
     for level, words in leaving.items():
-        rate = _memory(transfers, level).bandwidth
+        rate = transfers.nest.accelerator.memory(level).bandwidth
         slowest = max(slowest, cycles(words, rate.read, rate.shared))
     return slowest
 
@@ -169,7 +157,7 @@ def _tail(transfers: Transfers, memory: Memory) -> int:
     slowest = 0
     for boundary, moved in _entering(transfers, memory):
         if boundary.tensor.is_output:
-            name, parent = boundary.tensor.name, _memory(transfers, boundary.parent)
+            name, parent = boundary.tensor.name, transfers.nest.accelerator.memory(boundary.parent)
             out = cycles(moved.last_evicted * transfers.scale(name, memory), memory.bandwidth.read,
                          memory.bandwidth.shared)
             less = transfers.narrower(parent) if transfers.last_updates(parent) else 0

@@ -270,8 +270,7 @@ class _Counting:
         The steps are those of the temporal loops outside the arrays, the transfers those of the memory outside them.
         """
         at = self.nest.shared
-        memory = self.nest.accelerator.levels[at]
-        assert isinstance(memory, Memory)
+        memory = self.nest.accelerator.memory(at)
         inner = [place for place in self._memories() if place > at]
         outside = sum(loop.side is None for loop in self.nest.outside(inner[0] if inner else at))
         moved: dict[tuple[int, ...], list[Fraction]] = {}

@@ -217,17 +217,12 @@ class _Walk:
     def _named(self, names: tuple[str, ...]) -> list[Tensor]:
         return [t for t in self.nest.operator.operands if t.name in names or t.role in names]
 
-    def _level(self, level: int) -> Memory:
-        memory = self.nest.accelerator.levels[level]
-        assert isinstance(memory, Memory)
-        return memory
-
     def _leaders(self, level: int, tensor: Tensor, *, time: bool) -> list[Tensor]:
         if self.sparsity is None:
             return []
-        found = []
+        found, name = [], self.nest.accelerator.levels[level].name
         for elision in self.sparsity.elisions:
-            if elision.memory == self._level(level).name and elision.tensor in (tensor.name, tensor.role):
+            if elision.memory == name and elision.tensor in (tensor.name, tensor.role):
                 if elision.action == "skip" or not time:
                     found += self._named(elision.on)
         return found
@@ -253,7 +248,7 @@ class _Walk:
 
     def _stored(self, level: int, tensor: Tensor, word: Indices) -> tuple[Flags, NDArray[np.float64]]:
         """Whether each word is stored, and the bits of metadata that move with it."""
-        memory = self._level(level)
+        memory = self.nest.accelerator.levels[level]
         given = self.sparsity.compression(memory.name, tensor.name, tensor.role) if self.sparsity else None
         alive = self.nonzero[tensor.name][word]
         bits: NDArray[np.float64]
@@ -285,7 +280,7 @@ class _Walk:
         def total(weights: NDArray[Any]) -> NDArray[np.float64]:
             return np.asarray(np.bincount(instance, weights=weights, minlength=lanes), dtype=np.float64)
 
-        self.flows[self._level(level).name, tensor.name, kind] = AccessWords(
+        self.flows[self.nest.accelerator.levels[level].name, tensor.name, kind] = AccessWords(
             total(stored & made).astype(np.int64), total(stored & timed).astype(np.int64), total(bits))
 
     def _tensor(self, tensor: Tensor) -> None:
@@ -318,7 +313,7 @@ class _Walk:
                 words, bits = float(what[2].sum()), 0.0
             else:
                 self._record(boundary.child, tensor, kind, what)
-                flow = self.flows[self._level(boundary.child).name, tensor.name, kind]
+                flow = self.flows[self.nest.accelerator.levels[boundary.child].name, tensor.name, kind]
                 words, bits = float(flow.words.sum()), float(flow.bits.sum())
             moved = words + bits / tensor_bits(tensor, self.nest.accelerator)
             for level, fanout in enumerate(self.nest.accelerator.levels):

@@ -119,6 +119,14 @@ class BoundaryWalk:
         """Walk all visits."""
         outputs = {d for axis in self.tensor.axes if len(axis.terms) == 1 for d in axis.dimensions}
         totals = [0, 0, 0]
+        for _, weight, charged in self._charges():
+            totals = [total + weight * words for total, words in zip(totals, charged, strict=True)]
+        parents = self.nest.lanes(self.parent)
+        combines = self.tensor.is_output and any(loop.dimension not in outputs for loop in self.apart)
+        return Crossing(parents, combines, *(Fraction(total * (parents if self.copies else 1)) for total in totals))
+
+    def _charges(self) -> Iterator[tuple[Lane, int, tuple[int, int, int]]]:
+        """Yield the indices of the temporal loops at each visit, how many it is charged as, and what is charged."""
         history: dict[Lane, _History] = {}
         before: dict[Spot, Words] = {}
         for index, weight in self._visits():
@@ -128,12 +136,8 @@ class BoundaryWalk:
                 lane: self._sent(tile, history, self._number(visit, lane), visit)
                 for lane in spots if (tile := self._tile(visit, lane)) is not None}
             handed = self._handed(sent, spots, before) if self.on.neighbour_links else set()
-            charged = self._charged(sent, handed, self._shares(visit))
-            totals = [total + weight * words for total, words in zip(totals, charged, strict=True)]
+            yield visit, weight, self._charged(sent, handed, self._shares(visit))
             before = {spots[lane]: words for lane, words in sent.items()}
-        parents = self.nest.lanes(self.parent)
-        combines = self.tensor.is_output and any(loop.dimension not in outputs for loop in self.apart)
-        return Crossing(parents, combines, *(Fraction(total * (parents if self.copies else 1)) for total in totals))
 
     def _copied(self, visit: Lane, spots: dict[Lane, Spot], history: dict[Lane, _History]) -> dict[Lane, Words]:
         """Return what the lanes of the first parent are sent: what the first lane is, moved to their places."""
@@ -322,12 +326,8 @@ class BoundaryWalk:
 
     def by_step(self) -> Iterator[tuple[Lane, Fraction]]:
         """Yield the indices of the temporal loops at each visit, and the words asked of all instances of the parent."""
-        history: dict[Lane, _History] = {}
-        for index, weight in self._visits():
-            visit = tuple(index[loop] for loop in self.times)
-            sent = {lane: self._sent(tile, history, self._number(visit, lane), visit)
-                    for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
-            yield visit, Fraction(weight * self._charged(sent, set(), self._shares(visit))[1])
+        for visit, weight, (_, asked, _) in self._charges():
+            yield visit, Fraction(weight * asked)
 
     def _charged(self, sent: dict[Lane, Words], handed: set[Lane], shares: bool) -> tuple[int, int, int]:
         """Return the words that lanes are sent at a visit, those asked of their parents, and those from neighbours.

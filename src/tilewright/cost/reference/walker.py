@@ -5,7 +5,7 @@ from math import ceil
 import numpy as np
 
 from tilewright.base import InputError
-from tilewright.cost.records import Cost, Count
+from tilewright.cost.records import KINDS, Cost, Count
 from tilewright.cost.reference.boundary import Moved, WalkedBoundary, cross_all
 from tilewright.cost.reference.energy import energies
 from tilewright.cost.reference.latency import Tally, Transfers, ramp, steady, traffic
@@ -59,12 +59,11 @@ def tallies(crossings: dict[str, list[tuple[WalkedBoundary, Moved]]]) -> dict[tu
     for tensor, crossed in crossings.items():
         fills = drains = np.zeros(1, dtype=np.int64)
         for boundary, moved in crossed:
-            tallies[boundary.parent, tensor] = Tally(moved.read, fills, moved.written, drains)
+            tallies[boundary.parent, tensor] = dict(zip(KINDS, (moved.read, fills, moved.written, drains), strict=True))
             fills, drains = moved.received, moved.evicted
     return tallies
 
 
 def count_of(tally: Tally) -> Count:
     """Return the words of a tally, summed over instances."""
-    return Count(reads=int(tally.reads.sum()), fills=int(tally.fills.sum()), updates=int(tally.updates.sum()),
-                 drains=int(tally.drains.sum()))
+    return Count(**{kind: int(words.sum()) for kind, words in tally.items()})

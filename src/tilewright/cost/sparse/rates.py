@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.cost.dense.nest import Boundary
 from tilewright.cost.sums import Tallies
-from tilewright.hardware import Accelerator, Elision, Memory, Sparsity
+from tilewright.hardware import Accelerator, Elision, Sparsity
 from tilewright.mapping import Zeros
 from tilewright.workload import Operator, Tensor
 
@@ -36,9 +36,8 @@ class Shares:
         return [t for t in self.operator.operands if t.name in names or t.role in names]
 
     def _elisions(self, level: int, tensor: Tensor, *, time: bool) -> list[Elision]:
-        memory = self.accelerator.levels[level]
-        assert isinstance(memory, Memory)
-        return [e for e in self.sparsity.elisions if e.memory == memory.name and e.tensor in (tensor.name, tensor.role)
+        name = self.accelerator.levels[level].name
+        return [e for e in self.sparsity.elisions if e.memory == name and e.tensor in (tensor.name, tensor.role)
                 and (e.action == "skip" or not time)]
 
     def leaders(self, crossing: Boundary, every: list[Boundary], *, time: bool) -> dict[str, int]:
