@@ -7,10 +7,10 @@ from tilewright.cost import DenseModel, layer_bounds, space_bounds
 from tilewright.cost.bounds.compute import ComputeStage
 from tilewright.cost.bounds.groups import Tiles, groups_of
 from tilewright.cost.bounds.refetch import _dual
-from tilewright.cost.bounds.rows import READ, WRITE, MachineRows
+from tilewright.cost.bounds.rows import MachineRows
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.reference import walk
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
+from tilewright.hardware import ACCESSES, Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Constraints, LevelLoops, Loop, Mapping, MapSpace
 from tilewright.validation.random_nests import with_networks
 from tilewright.workload import (
@@ -44,7 +44,7 @@ def traffic(operator: Operator, accelerator: Accelerator) -> Traffic:
 
 
 def least_words(found: Traffic, memory: str) -> float:
-    return float(found.least([(memory, READ + WRITE)])[0, 0])
+    return float(found.least([(memory, ACCESSES["shared"])])[0, 0])
 
 
 def test_groups_are_of_the_dimensions_that_one_tensor_alone_does_not_use():
