@@ -41,11 +41,12 @@ class View:
     """Which of the instances a count is about, and whether merged lanes count once or each for itself.
 
     ``merged``: lanes that merge collapse into one. ``first_outside``: spatial loops of levels outside this one are
-    looked at in their first lane only.
+    looked at in their first lane only. ``visit`` picks the first or last visit instead of all.
     """
 
     merged: bool
     first_outside: int = 0
+    visit: str = "all"
 
 
 class RoledLoop(NamedTuple):
@@ -176,7 +177,13 @@ def factors(nest: Nest, boundary: Boundary, view: View) -> dict[str, int]:
     Their product is the number of words moved: of the parent's reads or updates where ``view.merged``, else of the
     fills or evictions of all instances.
     """
-    return factors_of(boundary.tensor, nest.operator.sizes, by_dimension(nest, roles(nest, boundary, view)))
+    found = roles(nest, boundary, view)
+    if view.visit == "first":
+        found = [RoledLoop(r.loop, Role.FIRST) if r.role is Role.TIME else r for r in found]
+    loops = by_dimension(nest, found)
+    if view.visit == "last":
+        loops = {name: last_visit(own) for name, own in loops.items()}
+    return factors_of(boundary.tensor, nest.operator.sizes, loops)
 
 
 def by_dimension(nest: Nest, loops: Iterable[RoledLoop]) -> Loops:
@@ -347,7 +354,7 @@ def words(nest: Nest, boundary: Boundary, view: View) -> int:
     places = [standing(nest.accelerator, boundary, loop.level, loop.side) for loop in nest.loops if loop.spatial]
     first = sum(place is not None and place < view.first_outside for place in places)
     merged = view.merged and any(place is not None and boundary.parent <= place < boundary.child for place in places)
-    key = boundary.tensor.name, boundary.parent, boundary.child, merged, first
+    key = boundary.tensor.name, boundary.parent, boundary.child, merged, first, view.visit
     if key not in nest.known_words:
         nest.known_words[key] = prod(factors(nest, boundary, view).values())
     return nest.known_words[key]

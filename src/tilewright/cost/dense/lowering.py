@@ -4,11 +4,12 @@ Follows `closed_form` and `single` step by step; what is a loop over pieces ther
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import gcd
 
 from tilewright.cost.dense import operations as op
+from tilewright.cost.dense.closed_form import View
 from tilewright.cost.dense.nest import Boundary, standing
 from tilewright.cost.dense.pieces import Action, Kind, Link, PieceTables
 from tilewright.cost.dense.program import Program, Sizes, remembered
@@ -16,15 +17,6 @@ from tilewright.cost.dense.sliding import Side, Sliding
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Layout
 from tilewright.workload import Axis, Operator, Tensor
-
-
-@dataclass(frozen=True)
-class Look:
-    """Which words are counted, as `closed_form.View`; ``visit`` picks the first or last visit instead of all."""
-
-    merged: bool
-    first_outside: int = 0
-    visit: str = "all"
 
 
 class Words:
@@ -97,12 +89,12 @@ class Words:
         where = self.layout.slots[slot]
         return standing(self.accelerator, edge, where.level, where.axis if self._lane(slot) else None)
 
-    def _only_first(self, edge: Boundary, slot: int, look: Look) -> bool:
+    def _only_first(self, edge: Boundary, slot: int, look: View) -> bool:
         """Whether of the lanes of a slot only the first are looked at."""
         place = self._place(edge, slot)
         return self._lane(slot) and (place is None or place < look.first_outside)
 
-    def actions(self, edge: Boundary, look: Look, name: str) -> tuple[Action, ...]:
+    def actions(self, edge: Boundary, look: View, name: str) -> tuple[Action, ...]:
         """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""
         chain = [self.links[slot, name] for slot in range(self.layout.starts[edge.child])]
         kinds: list[Kind] = []
@@ -112,7 +104,7 @@ class Words:
             kinds.append("cut" if link.place is not None or not first else "pick")
         return self._in_time(edge, look, name, list(zip(chain, kinds, strict=True)))
 
-    def _in_time(self, edge: Boundary, look: Look, name: str, loops: list[tuple[Link, Kind]]) -> tuple[Action, ...]:
+    def _in_time(self, edge: Boundary, look: View, name: str, loops: list[tuple[Link, Kind]]) -> tuple[Action, ...]:
         """Say of the temporal loops (``cut`` so far) which advance and which visits are looked at."""
         advances = name in edge.tensor.dimensions or edge.child == self.compute
         innermost = self.innermost(edge)
@@ -138,16 +130,16 @@ class Words:
                 found.append(Action(link, "last", skip, extent))
         return tuple(found)
 
-    def words(self, edge: Boundary, look: Look) -> int:
+    def words(self, edge: Boundary, look: View) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
         lanes = [slot for slot in range(self.layout.starts[edge.child]) if self._lane(slot)]
         outside = any(self._only_first(edge, slot, look) for slot in lanes)
         merged = look.merged and any(
             self.merges(edge, slot) and not self._only_first(edge, slot, look) for slot in lanes)
-        return self._words(edge, Look(merged, look.first_outside if outside else 0, look.visit))
+        return self._words(edge, View(merged, look.first_outside if outside else 0, look.visit))
 
     @remembered
-    def _words(self, edge: Boundary, look: Look) -> int:
+    def _words(self, edge: Boundary, look: View) -> int:
         if edge.child == self.compute and look.visit == "all":
             inner = [slot for slot in range(self.layout.starts[edge.child])
                      if self._lane(slot) and not self._only_first(edge, slot, look)]
@@ -157,7 +149,7 @@ class Words:
                 return self.program.product([], self.all_of(self.sizes))
         return self._product(self.visits(edge, look), [(axis, edge, look) for axis in edge.tensor.axes])
 
-    def _product(self, rows: list[int], along: list[tuple[Axis, Boundary, Look]], kept: tuple[Axis, ...] = ()) -> int:
+    def _product(self, rows: list[int], along: list[tuple[Axis, Boundary, View]], kept: tuple[Axis, ...] = ()) -> int:
         """Wide row: product of rows and the words along axes as they are looked at, or of whole axes that are kept."""
         whole: list[str] = []
         sliding = []
@@ -172,7 +164,7 @@ class Words:
                 rows += [] if row is None else [row]
         return self.program.product(rows + self.sliding.words(sliding), self.all_of(whole, kept))
 
-    def visits(self, edge: Boundary, look: Look) -> list[int]:
+    def visits(self, edge: Boundary, look: View) -> list[int]:
         """Rows with the pieces of each dimension that the tensor does not use."""
         lacking = [name for name in self.sizes if name not in edge.tensor.dimensions]
         counted = [self.tables.count(self.size(name), self.actions(edge, look, name)) for name in lacking]
@@ -191,13 +183,13 @@ class Words:
         names = tuple(names)
         return Sizes(names, axes) if names or axes else 1.0
 
-    def _sides(self, axis: Axis, edge: Boundary, look: Look) -> tuple[Side, Side]:
+    def _sides(self, axis: Axis, edge: Boundary, look: View) -> tuple[Side, Side]:
         (_, stride), (_, dilation) = axis.terms
         divisor = gcd(stride, dilation)
         first, second = (self._side(edge, look, name, times // divisor) for name, times in axis.terms)
         return first, second
 
-    def _side(self, edge: Boundary, look: Look, name: str, coefficient: int) -> Side:
+    def _side(self, edge: Boundary, look: View, name: str, coefficient: int) -> Side:
         loops, lanes = self._merged_run(edge, look, name)
         actions = self._in_time(edge, look, name, loops)
         steps = []
@@ -207,11 +199,11 @@ class Words:
             for at, action in enumerate(actions):
                 if action.link.place is not None:
                     steps.append((at, self.program.one(op.at, action.link.place, innermost)))
-        apart = Look(False, look.first_outside, look.visit)
+        apart = View(False, look.first_outside, look.visit)
         lane_actions = self.actions(edge, apart, name) if lanes else ()
         return Side(self.size(name), coefficient, actions, tuple(steps), lanes, lane_actions)
 
-    def _merged_run(self, edge: Boundary, look: Look, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
+    def _merged_run(self, edge: Boundary, look: View, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
         """Loops over a dimension of a sliding axis, and the steps of the merged lanes next to the child (rule 4).
 
         A merging lane with a real loop over the same dimension inside it counts as a lane of its own; which lanes those
@@ -280,7 +272,7 @@ class Words:
 
     def first_read(self, edge: Boundary, inward: Boundary | None) -> int:
         """Wide row: words that the parent's first instance reads for that."""
-        whole = self.words(edge, Look(True, edge.parent, "first"))
+        whole = self.words(edge, View(True, edge.parent, "first"))
         return whole if inward is None else self.program.one(
             op.wide_smaller, whole, self.first_read(replace(inward, parent=edge.parent), None))
 
@@ -336,11 +328,11 @@ class Words:
 
         ``keeper`` is the edge to the keeper, None for the outermost memory.
         """
-        rows = [] if keeper is None else self.visits(keeper, Look(False, keeper.child))
+        rows = [] if keeper is None else self.visits(keeper, View(False, keeper.child))
         kept = tuple(axis for axis in edge.tensor.axes if keeper is None and len(axis.terms) > 1)
         along = [(axis, edge if keeper is None or len(axis.terms) == 1 else keeper) for axis in edge.tensor.axes
                  if axis not in kept]
-        return self._product(rows, [(axis, at, Look(False, at.child)) for axis, at in along], kept)
+        return self._product(rows, [(axis, at, View(False, at.child)) for axis, at in along], kept)
 
     @remembered
     def steps(self) -> int:

@@ -7,8 +7,9 @@ from math import gcd, lcm
 from typing import Literal
 
 from tilewright.cost.dense import operations as op
+from tilewright.cost.dense.closed_form import View
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.lowering import Look, Words
+from tilewright.cost.dense.lowering import Words
 from tilewright.cost.dense.nest import Boundary, boundaries, carries, keepers
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
@@ -61,11 +62,6 @@ def narrow_enough(operator: Operator) -> bool:
     return max(sizes.values()) < WIDEST and max(words, default=0) < 2**24
 
 
-def walks_of(operator: Operator, accelerator: Accelerator, layout: Layout) -> Walks:
-    """Return the memories of which other instances than the first are looked at."""
-    return Walks(operator, accelerator, layout)
-
-
 class Model:
     """Writes the program of one operator on one machine for one layout.
 
@@ -91,7 +87,7 @@ class Model:
         if rates != "whole":
             keys += [(name, what + PERIOD) for name, what in keys if what in RATES]
         self.parameters = {key: row for row, key in enumerate(keys)}
-        self.walked = walks_of(operator, accelerator, layout).levels
+        self.walked = Walks(operator, accelerator, layout).levels
         self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
         self.words = Words(operator, accelerator, layout, self.program, even=even)
         self.edges = {tensor.name: boundaries(tensor, layout.keeps) for tensor in operator.tensors}
@@ -182,7 +178,7 @@ class Model:
                 found["edge", edge.child, tensor.name, "own"] = (
                     self.words.last_tile(edge) if last else self.words.first_received(edge, self._forwarded(edge)))
             if self._limited(edge.parent, "write" if last else "read"):
-                look = Look(True, edge.parent, "last")
+                look = View(True, edge.parent, "last")
                 found["edge", edge.child, tensor.name, "parent"] = (
                     self.words.words(edge, look) if last else self.words.first_read(edge, self._forwarded(edge)))
         return found
@@ -226,13 +222,13 @@ class Model:
                 return self.constant(0)
             return self._filled(inward, busiest) if tensor.is_output else self._inward(inward, busiest)
         assert outward is not None
-        moved = self.words.words(outward, Look(True, level if busiest else 0))
+        moved = self.words.words(outward, View(True, level if busiest else 0))
         if kind == "updates":
             return moved if tensor.is_output else self.constant(0)
         return self._read_back(outward, busiest) if tensor.is_output else moved
 
     def _inward(self, edge: Boundary, busiest: bool) -> int:
-        return self.words.words(edge, Look(False, edge.child if busiest else 0))
+        return self.words.words(edge, View(False, edge.child if busiest else 0))
 
     def _evicted(self, tensor: Tensor, level: int, busiest: bool) -> int:
         edge = self._edge(tensor, child=level)
@@ -447,7 +443,7 @@ class Model:
         edge = self._edge(output, child=level)
         if edge is None:
             return None
-        merged = self.words.words(edge, Look(True, edge.parent, "last"))
+        merged = self.words.words(edge, View(True, edge.parent, "last"))
         return self._largest([self._transfer(level, "read", [(self.words.last_tile(edge), self._held(output))]),
                               self._transfer(edge.parent, "write", [(merged, self._arriving(edge.parent, output))])])
 

@@ -104,7 +104,7 @@ class Nest:
         return tuple(found)
 
     @cached_property
-    def known_words(self) -> dict[tuple[str, int, int, bool, int], int]:
+    def known_words(self) -> dict[tuple[str, int, int, bool, int, str], int]:
         """Words moved that were worked out before, see `closed_form.words`."""
         return {}
 

@@ -26,11 +26,11 @@ from tilewright.cost.dense.model import (
     Rates,
     kind_of_rates,
     narrow_enough,
-    walks_of,
 )
 from tilewright.cost.dense.operations import OPERATIONS
 from tilewright.cost.dense.program import LANES, Machine
 from tilewright.cost.dense.single import single_cost
+from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import KINDS, Cost
 from tilewright.cost.tables import CostBatch, LayerCosts, Needs, TallyKey
@@ -134,7 +134,7 @@ class DenseModel:
         self._scratch = local()
         self._scored, self._even_after = 0, even_after
         self._programs: dict[tuple[Rows, bool, Rates], _Prepared] = {}
-        self.walks = walks_of(operator, accelerator, self.layout)
+        self.walks = Walks(operator, accelerator, self.layout)
         _check(operator, accelerator, self.layout)
 
     @property

@@ -105,28 +105,19 @@ def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
                               cf.by_dimension(nest, to_child)).values())
 
 
-def first_received(nest: Nest, boundary: Boundary) -> int:
-    """Words that an instance of the child waits for at the cold start: the first tile, or what is first read of it."""
-    tile = boundary.tensor.words(nest.extents(boundary.child))
-    return min([tile, *(_one_visit(nest, inward, last=False) for inward in _forwarded(nest, boundary))])
+def first_moved(nest: Nest, boundary: Boundary) -> tuple[int, int]:
+    """Words that an instance of the child waits for at the cold start, and that the parent's first one reads for that.
 
+    They are the first tile, or what is first read of it where the child forwards words.
+    """
+    def read(edge: Boundary) -> int:
+        return cf.words(nest, edge, cf.View(True, edge.parent, "first"))
 
-def first_read(nest: Nest, boundary: Boundary) -> int:
-    """Words that the parent's first instance reads for that."""
-    return min([_one_visit(nest, boundary, last=False), *(
-        _one_visit(nest, replace(inward, parent=boundary.parent), last=False)
-        for inward in _forwarded(nest, boundary))])
-
-
-def _forwarded(nest: Nest, boundary: Boundary) -> list[Boundary]:
-    """Return the boundary inside this one, if the memory between forwards words."""
-    forwards = nest.accelerator.memory(boundary.child).forwards == "words"
-    return [b for b in nest.boundaries(boundary.tensor) if b.parent == boundary.child] if forwards else []
-
-
-def last_written(nest: Nest, boundary: Boundary) -> int:
-    """Words that the last visit of the children writes to the parent's first instance."""
-    return _one_visit(nest, boundary, last=True)
+    received, asked = boundary.tensor.words(nest.extents(boundary.child)), read(boundary)
+    if nest.accelerator.memory(boundary.child).forwards == "words":
+        inward = next(edge for edge in nest.boundaries(boundary.tensor) if edge.parent == boundary.child)
+        received, asked = min(received, read(inward)), min(asked, read(replace(inward, parent=boundary.parent)))
+    return received, asked
 
 
 def last_tile(nest: Nest, boundary: Boundary) -> int:
@@ -137,17 +128,6 @@ def last_tile(nest: Nest, boundary: Boundary) -> int:
             extent = extents[loop.dimension]
             extents[loop.dimension] = min(extent, loop.step) if loop.spatial else (extent - 1) % loop.step + 1
     return boundary.tensor.words(extents)
-
-
-def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
-    """Words between the parent's first instance and all its children in the first or last visit."""
-    found = cf.roles(nest, boundary, cf.View(merged=True, first_outside=boundary.parent))
-    if not last:
-        found = [cf.RoledLoop(r.loop, cf.Role.FIRST) if r.role is cf.Role.TIME else r for r in found]
-    loops = cf.by_dimension(nest, found)
-    if last:
-        loops = {name: cf.last_visit(own) for name, own in loops.items()}
-    return prod(cf.factors_of(boundary.tensor, nest.operator.sizes, loops).values())
 
 
 def tallies_of(nest: Nest) -> dict[TallyKey, int]:
@@ -163,10 +143,9 @@ def tallies_of(nest: Nest) -> dict[TallyKey, int]:
             found |= {(view, level, name, kind): getattr(count, kind) for kind in KINDS}
     for tensor in nest.operator.tensors:
         for edge in nest.boundaries(tensor):
-            if edge.child == len(nest.mapping.levels):
-                continue
-            own = last_tile(nest, edge) if tensor.is_output else first_received(nest, edge)
-            parent = last_written(nest, edge) if tensor.is_output else first_read(nest, edge)
-            found["edge", edge.child, tensor.name, "own"] = own
-            found["edge", edge.child, tensor.name, "parent"] = parent
+            if edge.child < len(nest.mapping.levels):
+                own, parent = first_moved(nest, edge) if not tensor.is_output else (
+                    last_tile(nest, edge), cf.words(nest, edge, cf.View(True, edge.parent, "last")))
+                found["edge", edge.child, tensor.name, "own"] = own
+                found["edge", edge.child, tensor.name, "parent"] = parent
     return found
