@@ -193,8 +193,7 @@ def _merging(given: Merging) -> CommentedMap | bool | str:
 
 
 def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap:
-    ports, energy = memory.bandwidth, memory.energy
-    bandwidth = _filled(read=ports.read, write=ports.write, shared=ports.shared)
+    bandwidth = _filled(**vars(memory.bandwidth))
     return _filled(
         memory=memory.name,
         keeps=yaml_flow(list(memory.keeps)),
@@ -206,8 +205,7 @@ def _memory_fields(memory: Memory, kinds: Mapping[str, Storage]) -> CommentedMap
         word_bits=memory.word_bits,
         block_words=memory.block_words,
         bandwidth_words_per_cycle=yaml_flow(bandwidth) if bandwidth else None,
-        energy_pj_per_word=yaml_flow({"read": energy.read_pj, "fill": energy.fill_pj, "update": energy.update_pj,
-                                  "drain": energy.drain_pj}),
+        energy_pj_per_word=yaml_flow({name.removesuffix("_pj"): pj for name, pj in vars(memory.energy).items()}),
         buffering=memory.buffering,
         forwards=memory.forwards if memory.forwards != "tiles" else None,
         area_um2=memory.area_um2,

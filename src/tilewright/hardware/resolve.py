@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator
-from tilewright.hardware.levels import AccessEnergy, Bandwidth, Compute, Fanout, Memory, sharing_issues
+from tilewright.hardware.levels import ACCESSES, AccessEnergy, Bandwidth, Compute, Fanout, Memory, sharing_issues
 from tilewright.hardware.numbers import read_bandwidth
 from tilewright.hardware.precision import NumberType, Precision, number_type
 from tilewright.hardware.schema import (
@@ -156,12 +156,8 @@ class Resolver:
                     "Add the figures, or kind: dram, sram or registers with a technology that knows them",
                 )
             read, write = self._table_energy(fields, bits, where, self.technology)
-        return AccessEnergy(
-            read_pj=given["read"] * per if "read" in given else read,
-            fill_pj=given["fill"] * per if "fill" in given else write,
-            update_pj=given["update"] * per if "update" in given else write,
-            drain_pj=given["drain"] * per if "drain" in given else read,
-        )
+        return AccessEnergy(**{f"{kind}_pj": given[kind] * per if kind in given else table for port, table in (
+            ("read", read), ("write", write)) for kind in ACCESSES[port]})
 
     def _table_energy(
         self, fields: MemoryFields, bits: int, where: Location, table: Technology

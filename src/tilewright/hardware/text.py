@@ -68,12 +68,11 @@ def _title(memory: Memory, instances: int) -> str:
 
 
 def _memory_lines(memory: Memory) -> list[str]:
-    energy, ports = memory.energy, memory.bandwidth
-    named = (("read", ports.read), ("write", ports.write), ("shared", ports.shared))
-    rates = ", ".join(f"{name} {rate:g}" for name, rate in named if rate is not None) or "unlimited"
+    energy = memory.energy
+    rates = ", ".join(f"{port} {rate:g}" for port, rate in vars(memory.bandwidth).items() if rate is not None)
     words = f"{memory.word_bits}-bit words" + (f" in blocks of {memory.block_words}" if memory.block_words > 1 else "")
     lines = [
-        f"{words}; words per cycle: {rates}",
+        f"{words}; words per cycle: {rates or 'unlimited'}",
         f"pJ per word: read {energy.read_pj:.3g}, fill {energy.fill_pj:.3g}, update {energy.update_pj:.3g}, "
         f"drain {energy.drain_pj:.3g}",
     ]

@@ -282,8 +282,7 @@ def _layer(walker: _Walker, operator: Operator) -> _Taken:
             same = before is not None and all(box[d] == before[d] for d in tensor.dimensions)
             crossings[tensor.name] = [(b, _stayed(m) if same and _stands(b) else m) for b, m in cross_all(nest, tensor)]
         transfers = Transfers(nest, crossings, tallies(crossings))
-        moved = {memory.name: traffic(transfers.port, memory, outermost=memory is machine.memories[0])
-                 for memory in machine.memories}
+        moved = traffic(machine.memories, transfers.port)
         found.cycles[COMPUTE] += ceil(nest.steps() * lane_use(sized, machine).cycles) + sum(
             each.blocking_cycles for each in moved.values())
         for name, each in moved.items():

@@ -83,8 +83,12 @@ Port = Callable[..., list[Fraction]]
 """Takes a memory and kinds of access; returns what `Transfers.port` does."""
 
 
-def traffic(port: Port, memory: Memory, *, outermost: bool) -> MemoryTraffic:
-    """Return what the busiest instance of ``memory`` moves; the busiest is found for each port by itself."""
+def traffic(memories: Sequence[Memory], port: Port) -> dict[str, MemoryTraffic]:
+    """Return what the busiest instance of each memory moves; the busiest is found for each port by itself."""
+    return {memory.name: _traffic(port, memory, outermost=memory is memories[0]) for memory in memories}
+
+
+def _traffic(port: Port, memory: Memory, *, outermost: bool) -> MemoryTraffic:
     rate = memory.bandwidth
     read, write = max(port(memory, "reads", "drains")), max(port(memory, "fills", "updates"))
     both = max(port(memory, "reads", "drains", "fills", "updates"))
@@ -100,9 +104,8 @@ def _blocking(port: Port, memory: Memory) -> int:
     return max(cycles(drain, rate.read, rate.shared) + cycles(fill, rate.write, rate.shared) for drain, fill in pairs)
 
 
-def steady(memories: Sequence[Memory], port: Port, steps: int) -> tuple[int, str]:
+def steady(moved: dict[str, MemoryTraffic], steps: int) -> tuple[int, str]:
     """Return the steady cycles and the name of what sets them, ``"compute"`` if nothing else needs more."""
-    moved = {memory.name: traffic(port, memory, outermost=memory is memories[0]) for memory in memories}
     slowest, bottleneck = steps + sum(each.blocking_cycles for each in moved.values()), "compute"
     for name, each in moved.items():
         if each.cycles > slowest:
@@ -110,13 +113,8 @@ def steady(memories: Sequence[Memory], port: Port, steps: int) -> tuple[int, str
     return slowest, bottleneck
 
 
-def ramp(transfers: Transfers) -> int:
-    """Return the cycles of the cold start and the tail, summed over the memories that overlap their transfers."""
-    return sum(ramps(transfers))
-
-
 def ramps(transfers: Transfers) -> tuple[int, int]:
-    """Return the two parts of `ramp`: cold start, tail."""
+    """Return the cycles of the cold start, and of the tail, summed over the memories that overlap their transfers."""
     overlapping = [memory for memory in transfers.nest.accelerator.memories[1:] if memory.buffering != "single"]
     return (sum(_cold_start(transfers, memory) for memory in overlapping),
             sum(_tail(transfers, memory) for memory in overlapping))

@@ -18,7 +18,7 @@ class Loops:
     """
 
     still: list[Any]
-    steps: list[dict[int, tuple[Any, Any, Any]]]
+    steps: list[dict[int, tuple[Any, ...]]]
 
     @classmethod
     def none(cls, space: ProofSpace) -> "Loops":
@@ -51,20 +51,18 @@ class Loops:
     @classmethod
     def joined(cls, parts: list[tuple["Loops", int]]) -> "Loops":
         """Return the loops of rows one after another, so many of each."""
-        def together(values: list[Any]) -> Any:
+        def together(values: Iterable[Any]) -> Any:
             return np.concatenate([np.broadcast_to(one, many) for one, (_, many) in zip(values, parts, strict=True)])
 
         first = parts[0][0]
         return cls([together([loops.still[t] for loops, _ in parts]) for t in range(len(first.still))], [
-            {g: (together([loops.steps[t][g][0] for loops, _ in parts]), together(
-                [loops.steps[t][g][1] for loops, _ in parts]), together([loops.steps[t][g][2] for loops, _ in parts]))
-             for g in each} for t, each in enumerate(first.steps)])
+            {g: tuple(map(together, zip(*(loops.steps[t][g] for loops, _ in parts), strict=True))) for g in each}
+            for t, each in enumerate(first.steps)])
 
     def take(self, rows: Indices) -> "Loops":
         """Return those of some rows."""
         return Loops([of_rows(one, rows) for one in self.still], [
-            {g: (of_rows(a, rows), of_rows(b, rows), of_rows(c, rows)) for g, (a, b, c) in each.items()}
-            for each in self.steps])
+            {g: tuple(of_rows(one, rows) for one in step) for g, step in each.items()} for each in self.steps])
 
 
 def of_rows(values: Any, rows: Any) -> Any:

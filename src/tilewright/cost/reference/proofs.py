@@ -9,7 +9,7 @@ in place at each memory. Counts are exact but for what only the order of several
 there the least is taken, so that the few pairs left are written out as mappings, and scored by who asks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -211,7 +211,7 @@ class KeptProof:
         falls = bool((self.sums.energy[1:] < 0).any())
         far = Half((), tuple(np.ones((1, 0), dtype=np.int64) for _ in space.sizes),
                    np.zeros((1, len(space.sizes)), dtype=np.int64))
-        spread = float(np.prod([len(space.lanes[at]) - 1 for at in outer.levels if at in space.lanes]))
+        spread = float(self._every(outer.levels))
         inside = inner.product(range(space.places[-1]))
         counts = [np.where(np.array(size // used) > 1, size // used, 1) for size, used in zip(
             space.sizes, inside, strict=True)]
@@ -286,8 +286,11 @@ class KeptProof:
 
     def _inner_steps(self, inner: Half) -> Any:
         """Return cycles of compute of inner rows, on as many lanes outside as there are."""
-        return self._steps(np.prod([len(self.space.lanes[at]) - 1 for at in self._outer.rows.levels
-                                    if at in self.space.lanes]), self.lanes(inner, self.space.places[-1]))
+        return self._steps(self._every(self._outer.rows.levels), self.lanes(inner, self.space.places[-1]))
+
+    def _every(self, levels: Iterable[int]) -> Any:
+        """Return the instances of all arrays at some levels."""
+        return np.prod([len(self.space.lanes[at]) - 1 for at in levels if at in self.space.lanes])
 
     def _outer_figures(self, rows: Half, words: Values) -> tuple[Any, Any, Any]:
         space, every = self.space, words.copy()
@@ -306,8 +309,8 @@ class KeptProof:
 
     def _steps(self, outside: Any, inside: Any = None) -> Any:
         """Return cycles of compute on so many lanes; inside where None, all that there are."""
-        lanes = outside * (np.prod([len(self.space.lanes[at]) - 1 for at in self.space.lanes if at > self.space.places[
-            self.neck]]) if inside is None else inside)
+        lanes = outside * (self._every(range(self.space.places[self.neck], self.space.places[-1])) if (
+            inside is None) else inside)
         return self.space.operator.macs * self.space.pace / lanes
 
     def _able(self, inner: Half, kind: tuple[bool, ...] | None) -> tuple[Half, Any, Any, Any, Any]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import ceil, floor, prod
 
 from tilewright.base import InputError
+from tilewright.cost.records import KINDS
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles
 from tilewright.cost.reference.nest import WalkedLoop, WalkedNest, lockstep, write_out
@@ -307,9 +308,7 @@ class _Counting:
 
     def energy(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> float:
         """Return the picojoules of all accesses at a memory, each of which moves a whole block."""
-        each, level = memory.energy, self.nest.accelerator.levels.index(memory)
-        pj = {"reads": each.read_pj, "fills": each.fill_pj, "updates": each.update_pj, "drains": each.drain_pj}
-        block, used = memory.block_words, Fraction(1)
+        level, block, used = self.nest.accelerator.levels.index(memory), memory.block_words, Fraction(1)
         if self.on.whole_blocks:
             gathered, cluster = memory.access_grain
             block, lanes = block * gathered, self.nest.lanes(level)
@@ -321,7 +320,8 @@ class _Counting:
             if count is not None:
                 scale = Fraction(held_bits(tensor, self.nest.accelerator), memory.word_bits)
                 total += scale * count.instances * sum(
-                    ceil(getattr(count, kind) / block) * block * Fraction(energy) for kind, energy in pj.items())
+                    ceil(getattr(count, kind) / block) * block * Fraction(getattr(memory.energy, f"{kind[:-1]}_pj"))
+                    for kind in KINDS)
         return float(total / used)
 
     def leakage_pj_per_cycle(self) -> float:

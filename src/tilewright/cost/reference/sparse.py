@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.cost.records import KINDS
 from tilewright.cost.reference.boundary import WalkedBoundary, boundaries
-from tilewright.cost.reference.latency import steady
+from tilewright.cost.reference.latency import steady, traffic
 from tilewright.cost.reference.nest import Indices, WalkedLoop, WalkedNest, write_out
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping, compute_cycles, lane_use, tensor_bits
@@ -335,8 +335,8 @@ class _Walk:
         steps = int(np.bincount(lanes, weights=skipped).max())
         performed = int((skipped & gated).sum())
         cycles = compute_cycles(steps, self.nest.operator, self.nest.accelerator)
-        return SparseWalk(self.flows, performed, steps, steady(self.nest.accelerator.memories, self._port, cycles)[0],
-                          self._energy(performed))
+        moved = traffic(self.nest.accelerator.memories, self._port)
+        return SparseWalk(self.flows, performed, steps, steady(moved, cycles)[0], self._energy(performed))
 
     def _memory_words(self, memory: Memory, kind: str, *, time: bool) -> NDArray[np.float64]:
         """Words of the memory's own width at each instance."""
@@ -357,10 +357,8 @@ class _Walk:
         accelerator = self.nest.accelerator
         total = performed * accelerator.compute.energy_pj_per_mac * lane_use(self.nest.operator, accelerator).energy
         for memory in accelerator.memories:
-            energy = memory.energy
-            prices = (energy.read_pj, energy.fill_pj, energy.update_pj, energy.drain_pj)
-            total += sum(float(self._memory_words(memory, kind, time=False).sum()) * price
-                         for kind, price in zip(KINDS, prices, strict=True))
+            total += sum(float(self._memory_words(memory, kind, time=False).sum())
+                         * getattr(memory.energy, f"{kind[:-1]}_pj") for kind in KINDS)
         return total + sum(self.carried.get(fanout.name, 0.0) * fanout.network_energy_pj_per_word
                            for fanout in accelerator.fanouts)
 

@@ -8,7 +8,7 @@ from tilewright.base import InputError
 from tilewright.cost.records import KINDS, Cost, Count
 from tilewright.cost.reference.boundary import Moved, WalkedBoundary, cross_all
 from tilewright.cost.reference.energy import energies
-from tilewright.cost.reference.latency import Tally, Transfers, ramp, steady, traffic
+from tilewright.cost.reference.latency import Tally, Transfers, ramps, steady, traffic
 from tilewright.cost.reference.nest import write_out
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, lane_use
@@ -37,18 +37,18 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     steps = nest.steps()
     pace = lane_use(operator, accelerator).cycles
     paced = ceil(steps * pace)
-    steady_cycles, bottleneck = steady(accelerator.memories, transfers.port, paced)
-    ramp_cycles = ramp(transfers)
+    moved = traffic(accelerator.memories, transfers.port)
+    steady_cycles, bottleneck = steady(moved, paced)
+    ramp_cycles = sum(ramps(transfers))
     latency = steady_cycles + ramp_cycles
     components = energies(transfers, latency)
     return Cost(
         macs=operator.macs, steps=steps, steady_cycles=steady_cycles, ramp_cycles=ramp_cycles,
         energy_pj=sum(components.values()), energy_by_component_pj=components,
-        counts={(accelerator.levels[level].name, tensor): count_of(tally)
+        counts={(accelerator.levels[level].name, tensor): Count(**{k: int(words.sum()) for k, words in tally.items()})
                 for (level, tensor), tally in transfers.tallies.items()},
-        traffic={memory.name: traffic(transfers.port, memory, outermost=memory is accelerator.memories[0])
-                 for memory in accelerator.memories},
-        bottleneck=bottleneck, utilisation=float(operator.macs * pace) / (accelerator.compute_instances * latency),
+        traffic=moved, bottleneck=bottleneck,
+        utilisation=float(operator.macs * pace) / (accelerator.compute_instances * latency),
         paced_cycles=None if pace == 1 else paced,
     )
 
@@ -62,8 +62,3 @@ def tallies(crossings: dict[str, list[tuple[WalkedBoundary, Moved]]]) -> dict[tu
             tallies[boundary.parent, tensor] = dict(zip(KINDS, (moved.read, fills, moved.written, drains), strict=True))
             fills, drains = moved.received, moved.evicted
     return tallies
-
-
-def count_of(tally: Tally) -> Count:
-    """Return the words of a tally, summed over instances."""
-    return Count(**{kind: int(words.sum()) for kind, words in tally.items()})

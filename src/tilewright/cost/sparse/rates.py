@@ -146,29 +146,29 @@ def _share(density: float, words: int) -> tuple[int, float]:
 
 def _drawn(zeros: Zeros, count: int, group: int) -> Floats:
     """Chance that 0, 1 ... ``count`` of so many words, which are some of ``group``, are not zero."""
-    if zeros.even and zeros.density < 1:
-        few, more = _share(zeros.density, group)
-        found = (1 - more) * _among(group, few, count)
-        return found + more * _among(group, few + 1, count) if more else found
-    if zeros.structure is not None or zeros.density >= 1:
+    if zeros.density >= 1 or (zeros.structure is not None and not zeros.even):
         return _binomial(count, zeros.density)
-    few, more = _share(zeros.density, zeros.words)
-    found = (1 - more) * _hypergeometric(zeros.words, few, count)
-    return found + more * _hypergeometric(zeros.words, few + 1, count) if more else found
+    words = group if zeros.even else zeros.words
+    few, more = _share(zeros.density, words)
+    found = (1 - more) * _hypergeometric(words, few, count)
+    return found + more * _hypergeometric(words, few + 1, count) if more else found
 
 
 _LOGARITHMS = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, PAIRED + 1)))])
 """Of the factorials up to `PAIRED`."""
+_log_gamma = np.vectorize(lgamma, otypes=[float])
 
 
 def _chosen(total: NDArray[np.int64] | int, some: NDArray[np.int64] | int) -> Floats:
-    """Logarithm of the ways to choose ``some`` of at most `PAIRED`, elementwise; anything where there is none."""
-    rest = np.maximum(np.subtract(total, some), 0)
-    return np.asarray(_LOGARITHMS[total] - _LOGARITHMS[some] - _LOGARITHMS[rest])
+    """Logarithm of the ways to choose ``some`` of ``total``, elementwise; anything where there is none."""
+    parts = total, some, np.maximum(np.subtract(total, some), 0)
+    whole, *others = (_LOGARITHMS[part] for part in parts) if np.max(total) <= PAIRED else (
+        _log_gamma(np.add(part, 1.0)) for part in parts)
+    return np.asarray(whole - others[0] - others[1])
 
 
-def _among(words: int, few: int, count: int) -> Floats:
-    """As `_hypergeometric`, of at most `PAIRED` words."""
+def _hypergeometric(words: int, few: int, count: int) -> Floats:
+    """Chance that 0, 1 ... ``count`` of so many words that are drawn are among ``few`` of all."""
     drawn = np.arange(count + 1)
     able = (drawn <= few) & (count - drawn <= words - few)
     left = np.where(able, count - drawn, 0)
@@ -176,21 +176,11 @@ def _among(words: int, few: int, count: int) -> Floats:
     return np.where(able, np.exp(ways), 0.0)
 
 
-def _choose(total: int, some: int) -> float:
-    return lgamma(total + 1) - lgamma(some + 1) - lgamma(total - some + 1)
-
-
 def _binomial(count: int, density: float) -> Floats:
     if density >= 1:
         return np.array([0.0] * count + [1.0])
-    return np.array([np.exp(_choose(count, j) + j * np.log(density) + (count - j) * np.log1p(-density))
-                     for j in range(count + 1)])
-
-
-def _hypergeometric(words: int, few: int, count: int) -> Floats:
-    whole = _choose(words, count)
-    return np.array([np.exp(_choose(few, j) + _choose(words - few, count - j) - whole)
-                     if j <= few and count - j <= words - few else 0.0 for j in range(count + 1)])
+    drawn = np.arange(count + 1)
+    return np.asarray(np.exp(_chosen(count, drawn) + drawn * np.log(density) + (count - drawn) * np.log1p(-density)))
 
 
 def check_leaders(operator: Operator, sparsity: Sparsity) -> None:
