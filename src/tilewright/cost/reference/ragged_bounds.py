@@ -7,7 +7,7 @@ priced. At any point its slope bounds it from below, and by that slope every gro
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from math import exp, inf, log
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,11 @@ from tilewright.cost.reference.proof_space import Indices, Values
 from tilewright.cost.reference.ragged_counts import again, ceil_div, longer
 from tilewright.cost.reference.ragged_space import Case, Content, RaggedSpace, Shared
 
-STEEPEST, FIRST, SHARPEST, LOOSER, SHIFTS, TURNS = 8.0, 16.0, 4096.0, 16.0, 8, 25
+STEEPEST, FIRST, SHARPEST, LOOSER, SHARPER, NEARLY = 8.0, 16.0, 4096.0, 16.0, 4.0, 3.0
 """The highest price of what is over a limit; how sharply the largest of several is told from others, at first and in
-the end, and by how much less after a first look at a region; steps of Newton's between two turns, and turns."""
+the end, by how much less after a first look at a region, and by how much more once a bound is nearly the highest."""
+SHIFTS, TURNS = 8, 25
+"""Steps of Newton's between two turns, and turns."""
 MOST_CLASSES, MOST_RANGES = 64, 48
 """Ranges of extents of a dimension at first: those that fall into as many pieces, or so many where these are more."""
 
@@ -114,7 +116,8 @@ class RegionBounds:
 
     def __init__(self, space: RaggedSpace) -> None:
         self.space, weights = space, space.space.weights
-        self.parts = [(log(weight), a, b) for weight, a, b in weights if weight > 0]
+        self.parts = np.array([(log(weight), a, b) for weight, a, b in weights if weight > 0]).T
+        """``(3, p)``: logarithms of weights, and powers of cycles and of energy."""
 
     @cached_property
     def ways(self) -> dict[int, tuple[Indices, Indices, Indices]]:
@@ -257,76 +260,74 @@ class RegionBounds:
             found[d, m] = np.log(ceil_div(size, lanes) / size) if len(spread) == 1 else -np.log(lanes)
         return found
 
-    # The score.
+    @cached_property
+    def sums(self) -> tuple[Values, int]:
+        """``(r, y)``: by numbers, cycles of compute and ports, energy (at the place named), rooms taken, and lanes."""
+        space, number = self.space, self.space.number
+        rows = np.zeros((len(space.cycles) + 1 + len(space.rooms), len(space.names)))
+        rows[:len(space.cycles) + 1, :space.terms] = np.vstack([space.cycles, space.energy])
+        for row, (q, (_, shares)) in zip(rows[len(space.cycles) + 1:], enumerate(space.rooms), strict=True):
+            row[[number["room", q, t] for t, _ in shares]] = [share for _, share in shares]
+        sides = np.eye(len(space.names))[[name[0] == "side" for name in space.names]]
+        return np.vstack([rows[rows.any(axis=1)], sides]), int(space.cycles.any(axis=1).sum())
 
-    def score(self, y: Values, sharp: float, sides: Values, bends: Values | None = None) -> tuple[float, float, Values]:
-        """Return the logarithm of the score at numbers ``y``, smooth; by its parts, as its slope bounds it; the slope.
 
-        ``sides`` are logarithms of how many lanes there may be. The second derivatives are added to ``bends``.
-        """
-        n = self.space.terms
-        factors = [_factor(rows, y[:n], sharp) for rows in (self.space.cycles, self.space.energy[None])]
-        each = [[weight + a * cycles + b * energy for weight, a, b in self.parts] for cycles, energy in zip(
-            *((factor.smooth, factor.parts) for factor in factors), strict=True)]
-        smooth, parts = (float(np.logaddexp.reduce(logs)) for logs in each)
-        shares = np.exp(np.array(each[1]) - parts)
-        pulls = np.array([a * factors[0].slope + b * factors[1].slope for _, a, b in self.parts])
-        slope = np.zeros(len(y))
-        slope[:n] = shares @ pulls
-        if bends is not None:
-            for k, factor in enumerate(factors):
-                bends[:n, :n] += sum(share * part[1 + k] for share, part in zip(shares, self.parts, strict=True)
-                                     ) * factor.bends(sharp)
-            bends[:n, :n] += (pulls.T * shares) @ pulls - np.outer(slope[:n], slope[:n])
-        first = len(y) - len(sides)
-        for numbers, logs in [*self._rooms, *((np.array([first + k]), -sides[k:k + 1]) for k in range(len(sides)))]:
-            share = np.exp(y[numbers] + logs - (over := float(np.logaddexp.reduce(y[numbers] + logs))))
-            price = STEEPEST / (1.0 + exp(-min(max(sharp * over, -700.0), 700.0)))
-            smooth += STEEPEST * float(np.logaddexp(0.0, sharp * over)) / sharp
-            parts += price * over
-            slope[numbers] += price * share
-            if bends is not None:
-                bends[np.ix_(numbers, numbers)] += (sharp * price * (1.0 - price / STEEPEST) - price) * np.outer(
-                    share, share)
-                bends[numbers, numbers] += price * share
-        return smooth, parts, slope
+class PricedScore:
+    """The logarithm of a score at numbers ``y``, where what is over limits has its price.
+
+    ``sides`` are logarithms of how many lanes there may be along sides of arrays. The larger ``sharp`` is, the nearer
+    is what is ``smooth`` to it.
+    """
+
+    def __init__(self, bounds: RegionBounds, y: Values, sharp: float, sides: Values) -> None:
+        self.sharp, self.weights = sharp, bounds.parts
+        sums, self.ports = bounds.sums
+        grown = sums * np.exp(y)
+        whole = grown.sum(axis=1)
+        self.of, logs = grown / whole[:, None], np.log(whole)
+        """``(r, y)``: how much of each sum each number makes."""
+        self.cycles, self.energy, self.over = logs[:self.ports], logs[self.ports], logs[self.ports + 1:]
+        self.over[len(self.over) - len(sides):] -= sides
+        most = self.cycles.max()
+        grown = np.exp(sharp * (self.cycles - most))
+        self.share = grown / grown.sum()
+        """How much each sum of cycles is the largest."""
+        self.steep = np.exp(-sharp * np.abs(self.over))
+        self.smooth = self._whole(most + np.log(grown.sum()) / sharp)[0] + STEEPEST * float(
+            np.maximum(self.over, 0.0).sum() + np.log1p(self.steep).sum() / sharp)
+
+    def _whole(self, cycles: float) -> tuple[float, Values]:
+        """Return the logarithm of the score without prices, and what share of it each of its parts has."""
+        weight, a, b = self.weights
+        each = weight + a * cycles + b * self.energy
+        whole = np.logaddexp.reduce(each)
+        return float(whole), np.exp(each - whole)
 
     @cached_property
-    def _rooms(self) -> list[tuple[Indices, Values]]:
-        number = self.space.number
-        return [(np.array([number["room", q, t] for t, _ in shares]), np.log([share for _, share in shares]))
-                for q, (_, shares) in enumerate(self.space.rooms) if shares]
-
-
-class ScoreFactor(NamedTuple):
-    """A factor of the score at some numbers: the logarithm of the largest of several sums."""
-
-    smooth: float
-    parts: float
-    slope: Values
-    share: Values
-    of: Values
-    """``(r)`` how much each sum has in the largest, and ``(r, i)`` each term in a sum."""
-
-    def bends(self, sharp: float) -> Values:
-        """Return its second derivatives."""
-        found: Values = np.diag(self.slope) + (sharp - 1) * (self.of.T * self.share) @ self.of - sharp * np.outer(
-            self.slope, self.slope)
+    def price(self) -> Values:
+        """That of each limit."""
+        found: Values = STEEPEST * np.where(self.over < 0.0, self.steep, 1.0) / (1.0 + self.steep)
         return found
 
+    @cached_property
+    def tangent(self) -> tuple[float, Values]:
+        """A value and a slope by numbers that bound the score from below wherever limits hold (weak duality)."""
+        whole, shares = self._whole(float(self.share @ self.cycles))
+        _, a, b = self.weights
+        self.shares, self.pull = shares, np.concatenate([shares @ a * self.share, [shares @ b], self.price])
+        return whole + float(self.price @ self.over), self.pull @ self.of
 
-def _factor(rows: Values, y: Values, sharp: float) -> ScoreFactor:
-    """Return the largest of sums of terms, in rows of weights."""
-    top = float(y.max())
-    grown = np.exp(y - top)
-    sums = rows @ grown
-    some, sums = rows[sums > 0], sums[sums > 0]
-    logs = np.log(sums) + top
-    share = np.exp(sharp * (logs - logs.max()))
-    smooth = float(logs.max() + np.log(share.sum()) / sharp)
-    share /= share.sum()
-    of = some * grown / sums[:, None]
-    return ScoreFactor(smooth, float(share @ logs), share @ of, share, of)
+    def bends(self) -> Values:
+        """Return second derivatives."""
+        (_, a, b), (_, slope), r = self.weights, self.tangent, self.ports
+        longest, energy = self.share @ self.of[:r], self.of[r]
+        curved = -self.pull
+        curved[:r] += self.sharp * self.pull[:r]
+        curved[r + 1:] += self.sharp * self.price * (1.0 - self.price / STEEPEST)
+        pulls, whole = np.outer(a, longest) + np.outer(b, energy), self.pull[:r + 1] @ self.of[:r + 1]
+        found: Values = np.diag(slope) + (self.of.T * curved) @ self.of - self.sharp * float(
+            self.shares @ a) * np.outer(longest, longest) + (pulls.T * self.shares) @ pulls - np.outer(whole, whole)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +416,8 @@ class RegionRows:
         y = space.always if self.region.point is None else self.region.point
         sharp, best, chains, shares = self.region.sharp, NONE._replace(value=-inf), list[list[Chain]](), list[Values]()
         for _ in range(turns):
-            smooth, parts, slope = self.bounds.score(y, sharp, sides)
+            score = PricedScore(self.bounds, y, sharp, sides)
+            parts, slope = score.tangent
             lanes = self._lane_costs(slope)
             walks = [self.walk(g, slope, lanes[0]) for g in range(len(space.groups))]
             if any(walk.least == inf for walk in walks):
@@ -430,14 +432,15 @@ class RegionRows:
             if not chains:
                 sharp = max(FIRST, sharp / LOOSER)
                 chains, shares = [[one] for one in new], [np.ones(1) for _ in new]
+            joined = False
             for g, one in enumerate(new):
                 if not any(np.abs(one.numbers - other.numbers).max() < 1e-12 for other in chains[g]):
                     chains[g].append(one)
-                    shares[g] = np.append(shares[g], 0.0)
-            if smooth - value < 3.0 / sharp:
+                    shares[g], joined = np.append(shares[g], 0.0), True
+            if parts - value < NEARLY / sharp or not joined:
                 if sharp >= SHARPEST:
                     break
-                sharp *= 4.0
+                sharp *= SHARPER
             y, chains, shares = self._shifted(chains, shares, sharp, sides)
         return best._replace(chains=chains, shares=shares)
 
@@ -448,15 +451,14 @@ class RegionRows:
         group = np.repeat(np.arange(len(chains)), [len(own) for own in chains])
         belongs, x = (group == np.arange(len(chains))[:, None]).astype(float), np.concatenate(shares)
         for _ in range(SHIFTS):
-            bends = np.zeros((len(always), len(always)))
-            value, _, slope = self.bounds.score(always + x @ each, sharp, sides, bends)
-            along = each @ slope
+            score = PricedScore(self.bounds, always + x @ each, sharp, sides)
+            along = each @ score.tangent[1]
             if x @ along - sum(along[group == g].min() for g in range(len(chains))) < 0.1 / sharp:
                 break
-            way = _newton(each @ bends @ each.T, along, x, belongs) - x
+            way = _newton(each @ score.bends() @ each.T, along, x, belongs) - x
             slant, step = float(along @ way), 1.0
-            while step > 1e-4 and self.bounds.score(always + (x + step * way) @ each, sharp, sides)[0] > (
-                    value + 0.1 * step * slant):
+            while step > 1e-4 and PricedScore(self.bounds, always + (x + step * way) @ each, sharp, sides).smooth > (
+                    score.smooth + 0.1 * step * slant):
                 step *= 0.4
             if slant >= 0.0 or step <= 1e-4:
                 break
