@@ -110,9 +110,9 @@ class Library(Database):
         entries = sorted(found, key=lambda one: tuple(getattr(one, name) for name in KEY))
         changed = 0
         with self.transaction(write=True) as connection:
+            upsert = _upsert(connection).returning(LIBRARY.c.model)  # made once: that takes longer than to run it
             for one in entries:
-                upsert = _upsert(connection, asdict(one)).returning(LIBRARY.c.model)
-                changed += len(connection.execute(upsert).all())
+                changed += len(connection.execute(upsert, asdict(one)).all())
         return changed
 
     def entries(self) -> tuple[Entry, ...]:
@@ -169,10 +169,10 @@ class Library(Database):
         return len(plain)
 
 
-def _upsert(connection: Connection, row: dict[str, Any]) -> Insert:
+def _upsert(connection: Connection) -> Insert:
     """Return what inserts a row, or puts it in place of one of the same key with a worse score."""
-    insert = insert_into(connection, LIBRARY).values(row)
-    better = {name: insert.excluded[name] for name in row if name not in KEY}
+    insert = insert_into(connection, LIBRARY)
+    better = {column.name: column for column in insert.excluded if column.name not in KEY}
     return insert.on_conflict_do_update(index_elements=list(KEY), set_=better,
                                         where=LIBRARY.c.score > insert.excluded.score)
 

@@ -1,9 +1,9 @@
 """What the exact mapper's compiled descent reads: chains of steps of every dimension, and the cost rules as arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tilewright.search.mappers.exact.chains import (
 )
 from tilewright.search.objective import Metric, Objective, Scorer
 from tilewright.workload import Tensor
+
+Made = TypeVar("Made")
 
 TENSOR, PARENT, CHILD = range(3)
 """Columns of a boundary (`Arrays.edges`): the tensor that crosses it, and the memories outside and inside it."""
@@ -281,22 +283,12 @@ class Tables:
     @cached_property
     def _costs(self) -> tuple[Floats, Integers, Integers]:
         """Weights (2 b + 1, r) of energy and of each port's cycles; boundaries (b, 3); fan-outs that merge (b, f)."""
-        flows, places = self._traffic.flows, {memory.name: m for m, memory in enumerate(self.memories)}
-        levels = [level.name for level in self.accelerator.levels]
-        edges, share = [], []
-        for t, flow in enumerate(flows):
-            for at, parent in enumerate(flow.chain):
-                child = flow.chain[at + 1] if at + 1 < len(flow.chain) else None
-                edges.append((t, places[parent], len(places) if child is None else places[child]))
-                inside = levels.index(child) if child is not None else len(levels)
-                share.append([levels.index(parent) < levels.index(fanout.name) < inside
-                              and any(fanout.merges(flow.tensor.name, flow.tensor.role))
-                              for fanout in self.accelerator.fanouts])
-        sums = [(ENERGY, 1.0)]
-        sums += [((port.memory.name, port.kinds), port.rate[0] * self.accelerator.instances(port.memory.name))
-                 for port in ports_of(self._traffic.rows)]
+        edges, share = self._once("crossings", self._crossings)
+        sums = self._traffic.rows.once("sums of ports", lambda: [(ENERGY, 1.0), *(
+            ((port.memory.name, port.kinds), port.rate[0] * self.accelerator.instances(port.memory.name))
+            for port in ports_of(self._traffic.rows))])
         weights = np.zeros((2 * len(edges) + 1, len(sums)))
-        settled = [flow.settled(tuple(wanted for wanted, _ in sums)) for flow in flows]
+        settled = [flow.settled(tuple(wanted for wanted, _ in sums)) for flow in self._traffic.flows]
         for row, (_, scale) in enumerate(sums):
             if not all(right[0, row, 0] for _, right in settled):
                 continue
@@ -305,12 +297,33 @@ class Tables:
             weights[len(edges):-1, row] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
             weights[-1, row] = sum(p[0] for p in parts) / scale
         weights[-1, 0] += self.space.operator.macs * self.accelerator.compute.energy_pj_per_mac * self.lanes.energy
-        return weights, np.array(edges, dtype=np.int64), np.array(share, dtype=np.int64).reshape(
+        return weights, edges, share
+
+    def _once(self, what: str, make: Callable[[], Made]) -> Made:
+        """Return what is the same for all layers whose tensors are alike, where memories keep the same of them."""
+        return self._traffic.rows.once((what, self.space.operator.tensors, self.space.layout), make)
+
+    def _crossings(self) -> tuple[Integers, Integers]:
+        places = {memory.name: m for m, memory in enumerate(self.memories)}
+        levels = [level.name for level in self.accelerator.levels]
+        edges, share = [], []
+        for t, flow in enumerate(self._traffic.flows):
+            for at, parent in enumerate(flow.chain):
+                child = flow.chain[at + 1] if at + 1 < len(flow.chain) else None
+                edges.append((t, places[parent], len(places) if child is None else places[child]))
+                inside = levels.index(child) if child is not None else len(levels)
+                share.append([levels.index(parent) < levels.index(fanout.name) < inside
+                              and any(fanout.merges(flow.tensor.name, flow.tensor.role))
+                              for fanout in self.accelerator.fanouts])
+        return np.array(edges, dtype=np.int64), np.array(share, dtype=np.int64).reshape(
             len(edges), len(self.accelerator.fanouts))
 
-    @cached_property
+    @property
     def ports(self) -> Integers:
         """Instances of the memory, and fan-outs outside it, for energy and then every port (r, 2)."""
+        return self._traffic.rows.once("fan-outs of ports", self._ports)
+
+    def _ports(self) -> Integers:
         levels = self.accelerator.levels
         rows = [(1, 0), *((self.accelerator.instances(port.memory.name), sum(
             isinstance(level, Fanout) for level in levels[:levels.index(port.memory)]))
@@ -343,6 +356,9 @@ class Tables:
         What comes is left out where a memory forwards words: the tiles further inward decide on it. "Around" is
         outside the array of the memory. Keys are twice the memory's number, and one more for what goes.
         """
+        return self._once("ramp", self._ramp)
+
+    def _ramp(self) -> Floats:
         tensors, rows = self.space.operator.tensors, []
         levels = [level.name for level in self.accelerator.levels]
         for m, memory in enumerate(self.memories):
