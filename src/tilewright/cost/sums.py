@@ -41,6 +41,13 @@ class KeptTensor:
     inward: Boundary
 
     @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of access: only outputs go outward, and nothing comes to a home, or leaves it, from outside."""
+        crossing = () if self.outward is None else ("fills", "drains") if self.tensor.is_output else ("fills",)
+        inward = ("reads", "updates") if self.tensor.is_output else ("reads",)
+        return tuple(kind for kind in KINDS if kind in inward + crossing)
+
+    @cached_property
     def scale(self) -> int | Fraction:
         """Words of the memory's own width in a word of the tensor."""
         return _fraction(self.bits, self.memory.word_bits)

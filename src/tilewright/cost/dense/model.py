@@ -10,14 +10,15 @@ from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.closed_form import View
 from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.lowering import Words
-from tilewright.cost.dense.nest import Boundary, boundaries, carries, keepers
+from tilewright.cost.dense.nest import Boundary, carries
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.records import KINDS
+from tilewright.cost.sums import PRICES, KeptTensor, Plan
 from tilewright.cost.tables import TallyKey, need_keys, table_keys
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate, room_name
-from tilewright.mapping import Layout, by_room, held_bits, lane_use, tensor_bits
+from tilewright.mapping import Layout, by_room, held_bits, lane_use
 from tilewright.workload import Operator, Tensor
 
 LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, TRAFFIC, BLOCKED, OTHERS = range(9)
@@ -25,6 +26,9 @@ LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, TRAFFIC, BLOCKED, OTHERS = range(9
 
 are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
 """
+
+Term = tuple[int, int | Fraction]
+"""Wide row of words, and the bits of each."""
 
 Written = tuple[Machine, tuple[TallyKey, ...]]
 """A program, and the keys of its last outputs; the costs before them have none."""
@@ -90,8 +94,7 @@ class Model:
         self.walked = Walks(operator, accelerator, layout).levels
         self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
         self.words = Words(operator, accelerator, layout, self.program, even=even)
-        self.edges = {tensor.name: boundaries(tensor, layout.keeps) for tensor in operator.tensors}
-        self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
+        self.plan = Plan(operator, accelerator, layout.keeps)
 
     def costs(self) -> Written:
         """Return the program of cycles, energy and excess."""
@@ -154,34 +157,39 @@ class Model:
             if isinstance(hardware, Fanout):
                 self._over_array(arrays, level, hardware)
         found["total", -1, "", "arrays"] = arrays
-        for tensor in self.operator.tensors:
-            for level in keepers(tensor, self.layout.keeps):
-                views = ["total"]
-                if self._limited(level, "read") or self._limited(level, "write"):
-                    views += VIEWS if level in self.walked else ["busiest"]
-                found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view != "total")
-                          for view in views for kind in KINDS}
-            found |= self._edge_tallies(tensor)
+        for kept in self.plan.kept:
+            views, level = ["total"], kept.level
+            if self._limited(level, "read") or self._limited(level, "write"):
+                views += VIEWS if level in self.walked else ["busiest"]
+            found |= {(view, level, kept.tensor.name, kind): self._moved(kept.tensor, level, kind, view != "total")
+                      for view in views for kind in KINDS}
+            found |= self._edge_tallies(kept.inward)
         found |= {key: self._told(key) for key in need_keys(self.accelerator) if key[0] == "lanes"}
         return self.program.finish(list(found.values())), tuple(found)
 
-    def _edge_tallies(self, tensor: Tensor) -> dict[TallyKey, int]:
-        """Rows of what enters the compute unit, and of the first and last tiles."""
+    def _edge_tallies(self, edge: Boundary) -> dict[TallyKey, int]:
+        """Rows of what enters the compute unit, or of the first and last tiles."""
+        tensor, child = edge.tensor, edge.child
+        if child == len(self.accelerator.levels):
+            return {("total", child, tensor.name, kind): self._moved(tensor, child, kind, busiest=False)
+                    for kind in ("fills", "drains")}
         found: dict[TallyKey, int] = {}
-        for edge in self.edges[tensor.name]:
-            if edge.child == len(self.accelerator.levels):
-                for kind in ("fills", "drains"):
-                    found["total", edge.child, tensor.name, kind] = self._moved(tensor, edge.child, kind, busiest=False)
-                continue
-            last = tensor.is_output
-            if self._limited(edge.child, "read" if last else "write"):
-                found["edge", edge.child, tensor.name, "own"] = (
-                    self.words.last_tile(edge) if last else self.words.first_received(edge, self._forwarded(edge)))
-            if self._limited(edge.parent, "write" if last else "read"):
-                look = View(True, edge.parent, "last")
-                found["edge", edge.child, tensor.name, "parent"] = (
-                    self.words.words(edge, look) if last else self.words.first_read(edge, self._forwarded(edge)))
+        if self._limited(child, "read" if tensor.is_output else "write"):
+            found["edge", child, tensor.name, "own"] = self._own_side(edge)
+        if self._limited(edge.parent, "write" if tensor.is_output else "read"):
+            found["edge", child, tensor.name, "parent"] = self._parent_side(edge)
         return found
+
+    def _own_side(self, edge: Boundary) -> int:
+        """Wide row: words of the child in the cold start, or in the tail."""
+        last = edge.tensor.is_output
+        return self.words.last_tile(edge) if last else self.words.first_received(edge, self._forwarded(edge))
+
+    def _parent_side(self, edge: Boundary) -> int:
+        """Wide row: words of the parent's first instance for that."""
+        if edge.tensor.is_output:
+            return self.words.words(edge, View(True, edge.parent, "last"))
+        return self.words.first_read(edge, self._forwarded(edge))
 
     def constant(self, value: float | Sizes) -> int:
         """Wide row that holds ``value``."""
@@ -190,42 +198,27 @@ class Model:
     def _parameter(self, level: int, what: str) -> int | None:
         return self.parameters.get((self.accelerator.levels[level].name, what))
 
-    def _scale(self, level: int, bits: int | Fraction) -> float:
-        return float(bits) / self.accelerator.memory(level).word_bits
-
-    def _held(self, tensor: Tensor) -> int | Fraction:
-        return held_bits(tensor, self.accelerator)
-
-    def _arriving(self, level: int, tensor: Tensor) -> int | Fraction:
-        """Bits of a word of an output as it comes to a memory for the last time: final at home."""
-        home = level == keepers(tensor, self.layout.keeps)[0]
-        return tensor_bits(tensor, self.accelerator) if home else self._held(tensor)
-
-    def _spared(self, level: int, tensor: Tensor) -> tuple[tuple[int, int | Fraction], ...]:
-        """Row of an output's words, and the bits (below 0) that the last update of each at home takes more; or none."""
-        more = self._arriving(level, tensor) - self._held(tensor)
-        return ((self.constant(Sizes((), tensor.axes)), more),) if more else ()
+    def _spared(self, level: int) -> list[Term]:
+        """Rows of words that come home to a memory for the last time, and the bits (below 0) that each takes more."""
+        return [(self.constant(Sizes((), kept.tensor.axes)), kept.final_bits - kept.bits)
+                for kept in self.plan.of(level) if kept.final_bits != kept.bits]
 
     def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Boundary | None:
-        found = [edge for edge in self.edges[tensor.name] if parent in (-1, edge.parent) and child in (-1, edge.child)]
-        return found[0] if found else None
+        return next((edge for edge in self.plan.crossings if edge.tensor is tensor
+                     and (edge.parent == parent or edge.child == child)), None)
 
     @remembered
     def _moved(self, tensor: Tensor, level: int, kind: str, busiest: bool) -> int:
         """Wide row: words of one kind of access at a memory (or, for fills and drains, at the compute unit)."""
-        inward = self._edge(tensor, child=level)
-        outward = self._edge(tensor, parent=level)
-        if kind == "drains":
-            return self.constant(0) if inward is None or not tensor.is_output else self._inward(inward, busiest)
-        if kind == "fills":
-            if inward is None:
-                return self.constant(0)
-            return self._filled(inward, busiest) if tensor.is_output else self._inward(inward, busiest)
-        assert outward is not None
-        moved = self.words.words(outward, View(True, level if busiest else 0))
-        if kind == "updates":
-            return moved if tensor.is_output else self.constant(0)
-        return self._read_back(outward, busiest) if tensor.is_output else moved
+        inward = kind in ("reads", "updates")
+        edge = self._edge(tensor, parent=level) if inward else self._edge(tensor, child=level)
+        if edge is None or (kind in ("updates", "drains") and not tensor.is_output):
+            return self.constant(0)
+        if kind == "reads" and tensor.is_output:
+            return self._read_back(edge, busiest)
+        if kind == "fills" and tensor.is_output:
+            return self._filled(edge, busiest)
+        return self.words.words(edge, View(True, level if busiest else 0)) if inward else self._inward(edge, busiest)
 
     def _inward(self, edge: Boundary, busiest: bool) -> int:
         return self.words.words(edge, View(False, edge.child if busiest else 0))
@@ -250,10 +243,9 @@ class Model:
     def _delivered_to_first(self, edge: Boundary) -> int:
         """Partial sums read back into the child's first instance (`single.delivered_to_first`)."""
         evicted = self._followed(edge.child, edge)
-        starts = self._followed(self.edges[edge.tensor.name][0].parent, edge)
-        for inner in self.edges[edge.tensor.name]:
-            if inner.child > edge.parent:
-                break
+        chain = [at for at in self.plan.crossings if at.tensor is edge.tensor and at.child <= edge.child]
+        starts = self._followed(chain[0].parent, edge)
+        for inner in chain[:-1]:
             apart = self.words.apart(inner)
             if apart is not None:
                 starts = self.program.one(op.keep_if, apart, self._followed(inner.child, edge), starts)
@@ -266,10 +258,9 @@ class Model:
 
     def _traffic(self) -> int:
         """Wide row: bytes that are read from and written to the outermost memory."""
-        terms = [(self._moved(tensor, 0, kind, busiest=False), float(self._held(tensor)) / 8)
-                 for tensor in self._kept(0) for kind in (("reads", "updates") if tensor.is_output else ("reads",))]
-        terms += [(row, float(bits) / 8) for tensor in self._kept(0) if tensor.is_output
-                  for row, bits in self._spared(0, tensor)]
+        terms = [(self._moved(kept.tensor, 0, kind, busiest=False), float(kept.bits) / 8)
+                 for kept in self.plan.of(0) for kind in kept.kinds]
+        terms += [(row, float(bits) / 8) for row, bits in self._spared(0)]
         return self._weighted(terms) if terms else self.constant(0)
 
     def _excess(self) -> int:
@@ -285,23 +276,24 @@ class Model:
 
     def _over_shared(self, total: int, level: int, memory: Memory) -> None:
         """Add lanes over dimensions of what a memory keeps that one instance serves together: there may be one."""
-        used = {name for tensor in self._kept(level) for name in tensor.dimensions}
+        used = {name for kept in self.plan.of(level) for name in kept.tensor.dimensions}
         for at, array in enumerate(self.accelerator.levels):
             for side in (side for side in "XY" if memory.shares(array.name, side)):
                 self.program.emit(op.over, total, self.words.sides(at, side, used), self.constant(1))
 
     def _taken(self, tensor: Tensor, level: int) -> int:
         """Wide row: bytes that a tensor takes of one instance of a memory; its home holds all of it."""
-        outside = 0 if level == keepers(tensor, self.layout.keeps)[0] else level
+        outside = 0 if self._edge(tensor, child=level) is None else level
         words = self.words.tile(tensor, outside, self.accelerator.footprint == "box")
-        share = self.accelerator.memory(level).copies * float(self._held(tensor)) / 8
+        share = self.accelerator.memory(level).copies * float(held_bits(tensor, self.accelerator)) / 8
         return self.program.one(op.wide_multiply, words, self.constant(share))
 
     def _rooms(self, level: int) -> dict[str, int]:
         """Wide rows: bytes taken of each room of a memory in which something stays, by the name of its number."""
+        kept = [each.tensor for each in self.plan.of(level)]
         return {room_name(owner): reduce(lambda one, other: self.program.one(op.wide_add, one, other),
                               [self._taken(tensor, level) for tensor in tensors])
-                for owner, tensors in by_room(self.accelerator.memory(level), self._kept(level)).items()}
+                for owner, tensors in by_room(self.accelerator.memory(level), kept).items()}
 
     def _over_capacity(self, total: int, level: int) -> None:
         for what, taken in self._rooms(level).items():
@@ -332,25 +324,16 @@ class Model:
             self.program.emit(op.fma, total, row, self.constant(weight))
         return total
 
-    def _kept(self, level: int) -> list[Tensor]:
-        return [t for t in self.operator.tensors if t.name in self.layout.keeps[level]]
-
     def _port(self, level: int, kinds: tuple[str, ...], port: str) -> int | None:
         """Wide row: cycles that a port of the busiest instance needs; None where it is unlimited."""
-        kept = self._kept(level)
-        if self._parameter(level, RATE.format(port)) is None or not kept:
+        if self._parameter(level, RATE.format(port)) is None:
             return None
-        terms = [
-            (self._moved(tensor, level, kind, busiest=True), self._held(tensor))
-            for kind in kinds for tensor in kept
-            if (tensor.is_output or kind in ("reads", "fills"))
-            and (kind in ("reads", "updates") or self._edge(tensor, child=level) is not None)
-        ]
-        if "updates" in kinds:
-            terms += [term for tensor in kept if tensor.is_output for term in self._spared(level, tensor)]
+        terms = [(self._moved(kept.tensor, level, kind, busiest=True), kept.bits)
+                 for kind in kinds for kept in self.plan.of(level) if kind in kept.kinds]
+        terms += self._spared(level) if "updates" in kinds else []
         return self._port_cycles(level, port, terms) if terms else None
 
-    def _port_cycles(self, level: int, port: str, terms: list[tuple[int, int | Fraction]]) -> int:
+    def _port_cycles(self, level: int, port: str, terms: list[Term]) -> int:
         """Wide row: cycles to move words of so many bits, rounded up once and exactly: whole numbers are divided."""
         limit = self._parameter(level, RATE.format(port))
         period = self._parameter(level, RATE.format(port) + PERIOD)
@@ -399,7 +382,7 @@ class Model:
         """Wide rows: steps and what blocks them, and the cycles of the slowest port, at memories but ``without``."""
         blocked: list[int | None] = [steps]
         ports: list[int | None] = []
-        for level in self.memories:
+        for level, _ in self.plan.memories:
             if level in without:
                 continue
             reading, writing = ("reads", "drains"), ("updates", "fills")
@@ -411,10 +394,10 @@ class Model:
         return self._total(blocked), self._largest(ports)
 
     def _ramp(self) -> int:
-        levels = [level for level in self.memories if level and not self._single(level)]
+        levels = [level for level, _ in self.plan.memories if level and not self._single(level)]
         return self._total([row for level in levels for row in (self._cold_start(level), self._tail(level))])
 
-    def _transfer(self, level: int, port: str, terms: list[tuple[int, int | Fraction]]) -> int | None:
+    def _transfer(self, level: int, port: str, terms: list[Term]) -> int | None:
         """Wide row: cycles to move words through a port; None where it is unlimited."""
         limited = [name for name in (port, "shared") if self._parameter(level, RATE.format(name)) is not None]
         return self._largest([self._port_cycles(level, name, terms) for name in limited]) if terms else None
@@ -423,14 +406,11 @@ class Model:
         return any(self._parameter(level, RATE.format(name)) is not None for name in (port, "shared"))
 
     def _cold_start(self, level: int) -> int | None:
-        found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
-        edges = [edge for edge in found if edge is not None]
-        own = [(self.words.first_received(e, self._forwarded(e)), self._held(e.tensor)) for e in edges]
-        rows = [self._transfer(level, "write", own)]
-        for parent in {edge.parent: None for edge in edges}:
-            asked = [(self.words.first_read(e, self._forwarded(e)), self._held(e.tensor))
-                     for e in edges if e.parent == parent]
-            rows.append(self._transfer(parent, "read", asked))
+        own = [kept for kept in self.plan.kept if kept.inward.child == level and not kept.tensor.is_output]
+        rows = [self._transfer(level, "write", [(self._own_side(kept.inward), kept.bits) for kept in own])]
+        for parent in {kept.level: None for kept in own}:
+            rows.append(self._transfer(parent, "read", [
+                (self._parent_side(kept.inward), kept.bits) for kept in own if kept.level == parent]))
         return self._largest(rows)
 
     def _forwarded(self, edge: Boundary) -> Boundary | None:
@@ -439,13 +419,12 @@ class Model:
         return self._edge(edge.tensor, parent=edge.child) if forwards else None
 
     def _tail(self, level: int) -> int | None:
-        output = self.operator.output
-        edge = self._edge(output, child=level)
-        if edge is None:
-            return None
-        merged = self.words.words(edge, View(True, edge.parent, "last"))
-        return self._largest([self._transfer(level, "read", [(self.words.last_tile(edge), self._held(output))]),
-                              self._transfer(edge.parent, "write", [(merged, self._arriving(edge.parent, output))])])
+        for kept in self.plan.kept:
+            if kept.inward.child == level and kept.tensor.is_output:
+                merged, own = self._parent_side(kept.inward), self._own_side(kept.inward)
+                return self._largest([self._transfer(level, "read", [(own, kept.bits)]),
+                                      self._transfer(kept.level, "write", [(merged, kept.final_bits)])])
+        return None
 
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
@@ -453,13 +432,13 @@ class Model:
         energy = lane_use(self.operator, self.accelerator).energy
         macs = macs if energy == 1 else self.program.one(op.wide_multiply, macs, self.constant(energy))
         total = self.program.one(op.wide_multiply, macs, compute, fresh=True)
-        terms = [term for level in self.memories for tensor in self._kept(level)
-                 for term in self._access_energy(level, tensor)]
+        terms = [term for level, _ in self.plan.memories for kept in self.plan.of(level)
+                 for term in self._access_energy(kept)]
         for level, fanout in enumerate(self.accelerator.levels):
             price = self._parameter(level, "network_energy_pj_per_word")
             if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word and price is not None:
                 terms += [(self._moved(edge.tensor, edge.child, kind, busiest=False), price)
-                          for edges in self.edges.values() for edge in edges if carries(self.accelerator, edge, level)
+                          for edge in self.plan.crossings if carries(self.accelerator, edge, level)
                           for kind in ("fills", "drains") if kind == "fills" or edge.tensor.is_output]
         if self.accelerator.leakage_mw:
             terms.append((latency, self.parameters[LEAKAGE]))
@@ -469,24 +448,23 @@ class Model:
             self.program.emit(op.fma, total, *term)
         return total
 
-    def _access_energy(self, level: int, tensor: Tensor) -> list[tuple[int, int]]:
+    def _access_energy(self, kept: KeptTensor) -> list[tuple[int, int]]:
         """Rows of words (of the memory's width) with the rows of their price."""
         found: list[tuple[int, int]] = []
-        for kind, energy in (("reads", "read"), ("fills", "fill"), ("updates", "update"), ("drains", "drain")):
-            price = self._parameter(level, f"{energy}_energy_pj_per_word")
-            absent = not tensor.is_output and kind in ("updates", "drains")
-            if price is None or absent or (kind in ("fills", "drains") and self._edge(tensor, child=level) is None):
-                continue
-            parts = [(self._moved(tensor, level, kind, busiest=False), self._held(tensor))]
-            for last, _ in self._spared(level, tensor) if kind == "updates" else ():
-                parts = [(self.program.one(op.linear, parts[0][0], last, self.constant(0)), self._held(tensor)),
-                         (last, self._arriving(level, tensor))]
-            found += [(self._accessed(level, words, bits), price) for words, bits in parts]
+        for kind in kept.kinds:
+            moved = self._moved(kept.tensor, kept.level, kind, busiest=False)
+            parts = [(moved, kept.bits)]
+            if kind == "updates" and kept.final_bits != kept.bits:
+                last = self.constant(Sizes((), kept.tensor.axes))
+                parts = [(self.program.one(op.linear, moved, last, self.constant(0)), kept.bits),
+                         (last, kept.final_bits)]
+            price = self.parameters[kept.memory.name, PRICES[kind]]
+            found += [(self._accessed(kept.memory, words, bits), price) for words, bits in parts]
         return found
 
-    def _accessed(self, level: int, words: int, bits: int | Fraction) -> int:
+    def _accessed(self, memory: Memory, words: int, bits: int | Fraction) -> int:
         """Wide row: words of so many bits in those of a memory, in whole blocks."""
-        block, scale = self.accelerator.memory(level).block_words, self._scale(level, bits)
-        if block > 1:
-            words = self.program.one(op.blocks, words, self.constant(block))
+        if memory.block_words > 1:
+            words = self.program.one(op.blocks, words, self.constant(memory.block_words))
+        scale = float(bits) / memory.word_bits
         return words if scale == 1 else self.program.one(op.wide_multiply, words, self.constant(scale))
