@@ -52,16 +52,15 @@ def run(watch: ValidationWatch) -> SetFigures:
     figures: list[Figure] = []
     parted: Counter[str] = Counter()
     agreeing = 0
-    for done, (case, theirs) in enumerate(cases):
+    for done, (case, theirs) in enumerate([*cases, *further]):
         watch.tell(done, len(cases) + len(further))
         figures += _replayed(case.id, replay(case.operator, case.accelerator, case.mapping, TIMELOOP), theirs)
+        if done >= len(cases):
+            continue
         ours = DenseModel(case.operator, case.accelerator).cost(case.mapping)
         figures += _by_our_rules(case.id, ours, theirs)
         agreeing += _same_counts(ours, theirs)
         parted.update(theirs["tags"])
-    for done, (case, theirs) in enumerate(further, start=len(cases)):
-        watch.tell(done, len(cases) + len(further))
-        figures += _replayed(case.id, replay(case.operator, case.accelerator, case.mapping, TIMELOOP), theirs)
     named = ", ".join(f"{name} ({count})" for name, count in parted.most_common())
     return SetFigures(tuple(figures), (
         f"By our rules every count of {agreeing} of the {len(cases)} nests equals Timeloop's.",

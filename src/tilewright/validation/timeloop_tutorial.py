@@ -49,30 +49,27 @@ def exercises() -> Iterator[Exercise]:
 
 def run(watch: ValidationWatch) -> SetFigures:
     """Count every exercise by our rules; and once more by Timeloop's conventions, to see that they change nothing."""
-    figures: list[Figure] = []
-    alike = 0
-    found = [exercise for exercise in exercises() if not exercise.name.startswith(DESIGN)]
-    for done, exercise in enumerate(found):
-        watch.tell(done, len(found))
-        cost = DenseModel(exercise.operator, exercise.accelerator).cost(exercise.mapping)
-        figures += _compared(exercise, cost)
-        alike += _alike(exercise, cost)
-    return SetFigures(tuple(figures), (
+    found, figures = _counted(watch, designs=False)
+    alike = sum(_alike(exercise, cost) for exercise, cost in found)
+    return SetFigures(figures, (
         f"Counted under Timeloop's conventions instead, reads, fills and updates stay the same in {alike} of the "
         f"{len(found)} mappings.",))
 
 
 def run_designs(watch: ValidationWatch) -> SetFigures:
     """Count the example designs by our rules, and tell which counts differ."""
-    figures: list[Figure] = []
-    for exercise in exercises():
-        if exercise.name.startswith(DESIGN):
-            cost = DenseModel(exercise.operator, exercise.accelerator).cost(exercise.mapping)
-            figures += _compared(exercise, cost)
-    watch.tell(1, 1)
+    _, figures = _counted(watch, designs=True)
     other = [f"{figure.case.removeprefix(DESIGN)} ({figure.ours:,.0f}, not {figure.reference:,.0f})"
              for figure in figures if figure.quantity == COUNTS and figure.error]
-    return SetFigures(tuple(figures), (f"Counts that differ: {'; '.join(other)}.",))
+    return SetFigures(figures, (f"Counts that differ: {'; '.join(other)}.",))
+
+
+def _counted(watch: ValidationWatch, designs: bool) -> tuple[list[tuple[Exercise, Cost]], tuple[Figure, ...]]:
+    """Count the exercises, or the example designs, by our rules."""
+    found = [(exercise, DenseModel(exercise.operator, exercise.accelerator).cost(exercise.mapping))
+             for exercise in exercises() if exercise.name.startswith(DESIGN) == designs]
+    watch.tell(len(found), len(found))
+    return found, tuple(figure for each in found for figure in _compared(*each))
 
 
 def _compared(exercise: Exercise, cost: Cost) -> Iterator[Figure]:
