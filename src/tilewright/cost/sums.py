@@ -4,6 +4,7 @@ What moves are *tallies* by `TallyKey`. The dense model tells them of one mappin
 move; of the sparse model each figure is an array (b,), and `Left` says which share of the words zeros leave.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,10 @@ Value = Any
 Tallies = Dict[TallyKey, Value]
 PRICES = dict(zip(KINDS, (f"{kind}_energy_pj_per_word" for kind in ACCESSES["shared"]), strict=True))
 """What the energy of each kind of access is called among the numbers of a memory."""
+SERVED = {port: tuple(f"{kind}s" for kind in kinds) for port, kinds in ACCESSES.items()}
+"""Kinds of access that each port serves."""
+BLOCKING = {"drains": "read", "fills": "write"}
+"""What compute waits for at a single-buffered memory, and at which port."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,29 @@ class Plan:
     def of(self, level: int) -> list[KeptTensor]:
         """Return what a memory keeps."""
         return [kept for kept in self.kept if kept.level == level]
+
+    @property
+    def blocking(self) -> list[int]:
+        """Memories inside the outermost whose single buffers block compute."""
+        return [at for at, memory in self.memories if at and memory.buffering == "single"]
+
+    @property
+    def overlapping(self) -> list[int]:
+        """Memories inside the outermost that fill as others compute, but for the first tiles and the last."""
+        return [at for at, memory in self.memories if at and memory.buffering != "single"]
+
+    def ends(self, level: int, last: bool) -> Iterator[tuple[str, str, list[tuple[KeptTensor, Boundary]]]]:
+        """Yield what moves as the first operand tiles of a memory come in, or as its last output tile leaves.
+
+        By port and kind of access: at the memory itself, and at those that the tiles come from or go to.
+        """
+        crossing = [at for at in self.crossings if at.child == level and at.tensor.is_output == last]
+        own = [(kept, at) for at in crossing for kept in self.of(level) if kept.outward is at]
+        if own:
+            yield *(("read", "drains") if last else ("write", "fills")), own
+        for parent in dict.fromkeys(at.parent for at in crossing):
+            yield *(("write", "updates") if last else ("read", "reads")), [
+                (kept, at) for at in crossing for kept in self.of(parent) if kept.inward is at]
 
 
 @dataclass(frozen=True)
@@ -144,9 +172,8 @@ class Sums:
 
     def _ports(self, level: int) -> tuple[Value, Value, Value]:
         """Words read, written, and both, each at the instance that is busiest there."""
-        read, written = ("reads", "drains"), ("updates", "fills")
-        return (self._port(level, "read", read), self._port(level, "write", written),
-                self._port(level, "shared", read + written))
+        read, written, both = (self._port(level, port, kinds) for port, kinds in SERVED.items())
+        return read, written, both
 
     @cached_property
     def steps(self) -> Value:
@@ -194,10 +221,10 @@ class Sums:
 
     def _blocking(self, level: int, memory: Memory) -> Value:
         """Cycles in which compute waits for the tiles of a single-buffered memory to come and go."""
-        if not level or memory.buffering != "single" or level not in self.traffic:
+        if level not in self.plan.blocking or level not in self.traffic:
             return 0
         return sum(self._slower(self._port(level, "blocking", (kind,)), memory, port)
-                   for kind, port in (("drains", "read"), ("fills", "write")))
+                   for kind, port in BLOCKING.items())
 
     @cached_property
     def steady(self) -> Value:
@@ -207,41 +234,27 @@ class Sums:
     @cached_property
     def ramps(self) -> tuple[Value, Value]:
         """Cycles in which first operand tiles come in, and last output tiles go out, and nothing overlaps (rule 8)."""
-        overlapped = [(level, memory) for level, memory in self.plan.memories if level and memory.buffering != "single"]
-        none = 0 * self.steps
-        return (sum((self._cold_start(*each) for each in overlapped), none),
-                sum((self._tail(*each) for each in overlapped), none))
+        first, last = (sum((self._end(level, last) for level in self.plan.overlapping), 0 * self.steps)
+                       for last in (False, True))
+        return first, last
 
     @cached_property
     def ramp(self) -> Value:
         """Cycles of the cold start and the tail."""
         return sum(self.ramps)
 
-    def _edge(self, kept: KeptTensor, child: int, side: str, kind: str) -> Value:
+    def _end(self, level: int, last: bool) -> Value:
+        """Cycles of the slowest port as the first tiles come to a memory, or the last one leaves it."""
+        return _most(0, *(self._slower(sum(self._at_end(*each, kind) for each in moved), moved[0][0].memory, port)
+                          for port, kind, moved in self.plan.ends(level, last)))
+
+    def _at_end(self, kept: KeptTensor, edge: Boundary, kind: str) -> Value:
         """Words of one side of a boundary in one visit, in the memory's own width."""
-        count = self.tallies.get(("edge", child, kept.tensor.name, side), 0)
+        count = self.tallies.get(("edge", edge.child, kept.tensor.name, kind), 0)
         if self.left is None:
-            return count * (kept.final_scale if kind == "updates" else kept.scale)
+            return count * kept.final_scale
         moved = self.left.moved[kept.level, kept.tensor.name]
         return count * (moved.timed[kind] * float(kept.scale)) + count * (moved.bits / kept.memory.word_bits)
-
-    def _cold_start(self, level: int, memory: Memory) -> Value:
-        entering = [kept for kept in self.plan.of(level) if kept.outward is not None and not kept.tensor.is_output]
-        slowest = [self._slower(sum(self._edge(kept, level, "own", "fills") for kept in entering), memory, "write")]
-        for parent in {kept.outward.parent for kept in entering if kept.outward is not None}:
-            above = [kept for kept in self.plan.of(parent) if kept.inward in [each.outward for each in entering]]
-            asked = sum(self._edge(kept, level, "parent", "reads") for kept in above)
-            slowest.append(self._slower(asked, above[0].memory, "read"))
-        return _most(*slowest)
-
-    def _tail(self, level: int, memory: Memory) -> Value:
-        for kept in self.plan.of(level):
-            if kept.tensor.is_output and kept.outward is not None:
-                parent = next(each for each in self.plan.kept if each.inward == kept.outward)
-                own = self._edge(kept, level, "own", "drains")
-                merged = self._edge(parent, level, "parent", "updates")
-                return _most(self._slower(own, memory, "read"), self._slower(merged, parent.memory, "write"))
-        return 0
 
     @cached_property
     def latency(self) -> Value:

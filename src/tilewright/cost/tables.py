@@ -15,8 +15,9 @@ from tilewright.workload import Operator
 Floats = NDArray[np.float64]
 TallyKey = tuple[str, int, str, str]
 """View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the
-one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``). Of memories
-that are walked there is an instance for each of `walks.VIEWS` instead of the one ``busiest``.
+one after the last is the compute unit; at an edge that of the child, also for what its parent reads or is updated
+with), tensor and kind of access. Of memories that are walked there is an instance for each of `walks.VIEWS` instead of
+the one ``busiest``.
 
 Needs are views too: ``tile`` (bytes of a tensor), ``room`` (of all that share it; the name of its number stands in the
 tensor's place) and ``lanes`` (along the side that stands last)."""

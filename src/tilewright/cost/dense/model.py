@@ -15,7 +15,7 @@ from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Progra
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.records import KINDS
-from tilewright.cost.sums import PRICES, KeptTensor, Plan
+from tilewright.cost.sums import BLOCKING, PRICES, SERVED, KeptTensor, Plan
 from tilewright.cost.tables import TallyKey, need_keys, table_keys
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate, room_name
 from tilewright.mapping import Layout, by_room, held_bits, lane_use
@@ -163,33 +163,23 @@ class Model:
                 views += VIEWS if level in self.walked else ["busiest"]
             found |= {(view, level, kept.tensor.name, kind): self._moved(kept.tensor, level, kind, view != "total")
                       for view in views for kind in KINDS}
-            found |= self._edge_tallies(kept.inward)
+        compute = len(self.accelerator.levels)
+        found |= {("total", compute, tensor.name, kind): self._moved(tensor, compute, kind, busiest=False)
+                  for tensor in self.operator.tensors for kind in ("fills", "drains")}
+        found |= {("edge", level, kept.tensor.name, kind): self._at_end(edge, kind)
+                  for level in self.plan.overlapping for last in (False, True)
+                  for port, kind, moved in self.plan.ends(level, last) if self._limited(moved[0][0].level, port)
+                  for kept, edge in moved}
         found |= {key: self._told(key) for key in need_keys(self.accelerator) if key[0] == "lanes"}
         return self.program.finish(list(found.values())), tuple(found)
 
-    def _edge_tallies(self, edge: Boundary) -> dict[TallyKey, int]:
-        """Rows of what enters the compute unit, or of the first and last tiles."""
-        tensor, child = edge.tensor, edge.child
-        if child == len(self.accelerator.levels):
-            return {("total", child, tensor.name, kind): self._moved(tensor, child, kind, busiest=False)
-                    for kind in ("fills", "drains")}
-        found: dict[TallyKey, int] = {}
-        if self._limited(child, "read" if tensor.is_output else "write"):
-            found["edge", child, tensor.name, "own"] = self._own_side(edge)
-        if self._limited(edge.parent, "write" if tensor.is_output else "read"):
-            found["edge", child, tensor.name, "parent"] = self._parent_side(edge)
-        return found
-
-    def _own_side(self, edge: Boundary) -> int:
-        """Wide row: words of the child in the cold start, or in the tail."""
-        last = edge.tensor.is_output
-        return self.words.last_tile(edge) if last else self.words.first_received(edge, self._forwarded(edge))
-
-    def _parent_side(self, edge: Boundary) -> int:
-        """Wide row: words of the parent's first instance for that."""
+    def _at_end(self, edge: Boundary, kind: str) -> int:
+        """Wide row: words at the child (fills, drains) or its parent (reads, updates) in the cold start or the tail."""
         if edge.tensor.is_output:
-            return self.words.words(edge, View(True, edge.parent, "last"))
-        return self.words.first_read(edge, self._forwarded(edge))
+            return self.words.last_tile(edge) if kind == "drains" else (
+                self.words.words(edge, View(True, edge.parent, "last")))
+        find = self.words.first_received if kind == "fills" else self.words.first_read
+        return find(edge, self._forwarded(edge))
 
     def constant(self, value: float | Sizes) -> int:
         """Wide row that holds ``value``."""
@@ -371,9 +361,6 @@ class Model:
             total = total if row is None else self.program.one(op.wide_add, total, row)
         return total
 
-    def _single(self, level: int) -> bool:
-        return level > 0 and self.accelerator.memory(level).buffering == "single"
-
     def _steady(self, steps: int) -> int:
         blocked, slowest = self._steady_parts(steps)
         return blocked if slowest is None else self.program.one(op.wide_larger, blocked, slowest)
@@ -385,46 +372,34 @@ class Model:
         for level, _ in self.plan.memories:
             if level in without:
                 continue
-            reading, writing = ("reads", "drains"), ("updates", "fills")
-            ports += [self._port(level, reading, "read"), self._port(level, writing, "write"),
-                      self._port(level, reading + writing, "shared")]
-            if self._single(level):
-                blocked.append(self._largest([self._port(level, ("drains",), p) for p in ("read", "shared")]))
-                blocked.append(self._largest([self._port(level, ("fills",), p) for p in ("write", "shared")]))
+            ports += [self._port(level, kinds, port) for port, kinds in SERVED.items()]
+            if level in self.plan.blocking:
+                blocked += [self._largest([self._port(level, (kind,), port) for port in (own, "shared")])
+                            for kind, own in BLOCKING.items()]
         return self._total(blocked), self._largest(ports)
 
     def _ramp(self) -> int:
-        levels = [level for level, _ in self.plan.memories if level and not self._single(level)]
-        return self._total([row for level in levels for row in (self._cold_start(level), self._tail(level))])
+        return self._total([self._end(level, last) for level in self.plan.overlapping for last in (False, True)])
 
     def _transfer(self, level: int, port: str, terms: list[Term]) -> int | None:
         """Wide row: cycles to move words through a port; None where it is unlimited."""
         limited = [name for name in (port, "shared") if self._parameter(level, RATE.format(name)) is not None]
-        return self._largest([self._port_cycles(level, name, terms) for name in limited]) if terms else None
+        return self._largest([self._port_cycles(level, name, terms) for name in limited])
 
     def _limited(self, level: int, port: str) -> bool:
         return any(self._parameter(level, RATE.format(name)) is not None for name in (port, "shared"))
 
-    def _cold_start(self, level: int) -> int | None:
-        own = [kept for kept in self.plan.kept if kept.inward.child == level and not kept.tensor.is_output]
-        rows = [self._transfer(level, "write", [(self._own_side(kept.inward), kept.bits) for kept in own])]
-        for parent in {kept.level: None for kept in own}:
-            rows.append(self._transfer(parent, "read", [
-                (self._parent_side(kept.inward), kept.bits) for kept in own if kept.level == parent]))
-        return self._largest(rows)
+    def _end(self, level: int, last: bool) -> int | None:
+        """Wide row: cycles of the slowest port as the first tiles come to a memory, or the last one leaves it."""
+        return self._largest([
+            self._transfer(moved[0][0].level, port, [
+                (self._at_end(edge, kind), kept.final_bits) for kept, edge in moved])
+            for port, kind, moved in self.plan.ends(level, last)])
 
     def _forwarded(self, edge: Boundary) -> Boundary | None:
         """Return the edge inside this one, if the memory between forwards words."""
         forwards = self.accelerator.memory(edge.child).forwards == "words"
         return self._edge(edge.tensor, parent=edge.child) if forwards else None
-
-    def _tail(self, level: int) -> int | None:
-        for kept in self.plan.kept:
-            if kept.inward.child == level and kept.tensor.is_output:
-                merged, own = self._parent_side(kept.inward), self._own_side(kept.inward)
-                return self._largest([self._transfer(level, "read", [(own, kept.bits)]),
-                                      self._transfer(kept.level, "write", [(merged, kept.final_bits)])])
-        return None
 
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]

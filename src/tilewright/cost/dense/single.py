@@ -146,6 +146,6 @@ def tallies_of(nest: Nest) -> dict[TallyKey, int]:
             if edge.child < len(nest.mapping.levels):
                 own, parent = first_moved(nest, edge) if not tensor.is_output else (
                     last_tile(nest, edge), cf.words(nest, edge, cf.View(True, edge.parent, "last")))
-                found["edge", edge.child, tensor.name, "own"] = own
-                found["edge", edge.child, tensor.name, "parent"] = parent
+                found["edge", edge.child, tensor.name, "drains" if tensor.is_output else "fills"] = own
+                found["edge", edge.child, tensor.name, "updates" if tensor.is_output else "reads"] = parent
     return found
