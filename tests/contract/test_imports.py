@@ -61,12 +61,12 @@ def test_a_verb_loads_no_module_of_others():
 
 def test_what_a_design_does_not_ask_for_is_not_loaded():
     """Mappers and methods load when they are asked for, and so do rooms within rooms."""
-    modules = set(loaded("import tilewright as tw\ntw.design('matmul:M=8,N=8,K=8', 'edge-s2', 'area=0.02mm2', "
-                         "budget=9, store=False)"))
-    assert {"tilewright.codesign.auto", "tilewright.search.offspring"} <= modules
+    modules = set(loaded("import tilewright as tw; from tilewright.codesign import DESIGNERS\n"
+                         "tw.design, DESIGNERS.get('auto')"))
+    assert {"tilewright.api.designing", "tilewright.codesign.auto", "tilewright.search.offspring"} <= modules
     assert not modules & {"tilewright.codesign.methods.boxes", "tilewright.codesign.exploration",
                           "tilewright.codesign.allocation", "tilewright.search.mappers.bayes",
-                          "tilewright.search.pipeline", "tilewright.search.studies"}
+                          "tilewright.search.pipeline", "tilewright.search.studies", "numba"}
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():
