@@ -1,6 +1,6 @@
 """A mapping as an annotated loop nest: rows for a page to draw, lines for a terminal to print."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
@@ -75,19 +75,18 @@ def nest_rows(mapping: Mapping, operator: Operator, accelerator: Accelerator) ->
     A mapping need not be legal, but must have the accelerator's levels.
     """
     rows: list[NestRow] = []
+    instances: list[int] = []
     for entry, extents in zip(mapping.levels, extents_at(mapping, operator.sizes), strict=False):
-        level, found = accelerator.level(entry.level), len(rows)
-        if isinstance(level, Memory):
-            rows.append(_memory_row(level, entry, (operator, accelerator), extents))
-        else:
-            rows.append(_fanout_row(level, entry, extents))
-        rows += _loop_rows(entry, extents)
-        instances = accelerator.instances(entry.level)
-        rows[found:] = [replace(row, instances=instances) for row in rows[found:]]
-    rows.append(NestRow(0, "compute", statement(operator), "", accelerator.compute.name,
-                        instances=accelerator.compute_instances))
+        level = accelerator.level(entry.level)
+        head = _memory_row(level, entry, (operator, accelerator), extents) if isinstance(level, Memory) else (
+            _fanout_row(level, entry, extents))
+        rows += head, *_loop_rows(entry, extents)
+        instances += [accelerator.instances(entry.level)] * (len(rows) - len(instances))
+    rows.append(NestRow(0, "compute", statement(operator), "", accelerator.compute.name))
+    instances.append(accelerator.compute_instances)
     around = accumulate((row.kind in ("for", "par-for") for row in rows), initial=0)
-    return tuple(replace(row, indent=indent) for row, indent in zip(rows, around, strict=False))
+    return tuple(replace(row, indent=indent, instances=count)
+                 for row, indent, count in zip(rows, around, instances, strict=False))
 
 
 def _memory_row(memory: Memory, entry: LevelLoops, on: tuple[Operator, Accelerator], extents: Extents) -> NestRow:
@@ -179,14 +178,15 @@ _STYLES: dict[RowKind, str] = {"memory": "bold cyan", "fanout": "bold magenta", 
                                "compute": "bold green"}
 
 
-def render(mapping: Mapping, operator: Operator, accelerator: Accelerator, markup: bool = False) -> str:
-    """Return the annotated loop nest, one line per row.
+def render(mapping: Mapping, operator: Operator, accelerator: Accelerator, markup: bool = False,
+           rows: Sequence[NestRow] = ()) -> str:
+    """Return the annotated loop nest, one line per row; ``rows`` are those of `nest_rows`, where they are known.
 
     Heads of levels say what the level holds; ``for`` loops how often they run, their step, and the last tile where it
     is smaller; ``par-for`` loops spread over an array. Loops that run once are left out. With ``markup`` the lines
     carry `rich` styles (print them with ``highlight=False``); what exceeds its capacity is red.
     """
-    rows, full = nest_rows(mapping, operator, accelerator), _exceeded(mapping, operator, accelerator)
+    rows, full = rows or nest_rows(mapping, operator, accelerator), _exceeded(mapping, operator, accelerator)
     names = max(len(row.level) for row in rows)
     left = [row.text if row.kind in _HEADS else " " * (row.indent + 2) + row.text for row in rows]
     width = max((len(text) for text, row in zip(left, rows, strict=True) if row.note), default=0)

@@ -36,8 +36,9 @@ class MappingRecord:
 
 def mapping_record(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> MappingRecord:
     """Return the record of a mapping: as data, as a YAML file, as text and as rows to draw."""
+    rows = nest_rows(mapping, operator, accelerator)
     return MappingRecord(level_records(mapping), dump_mapping(mapping, operator, accelerator),
-                         render(mapping, operator, accelerator), nest_rows(mapping, operator, accelerator))
+                         render(mapping, operator, accelerator, rows=rows), rows)
 
 
 def level_records(mapping: Mapping) -> tuple[LevelRecord, ...]:
