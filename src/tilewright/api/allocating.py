@@ -1,9 +1,8 @@
 """Budgets shared among the layers of a network: what is asked for, and what came of it (Kao 2022, chapter 8)."""
 
-import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,16 +16,13 @@ from tilewright.api.machine_runs import OnMachines, write_machines
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.study_runs import study_runner
 from tilewright.api.tasks import texts_of
-from tilewright.base import InputError, digest
-from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, Trial, allocate
+from tilewright.base import InputError
+from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, allocate
 from tilewright.hardware import Accelerator
-from tilewright.jobs import Standing, Stop, interruptible, stopped_by
-from tilewright.search import Budget, State, load_checkpoint, save_checkpoint
+from tilewright.jobs import interruptible, stopped_by
+from tilewright.search import Budget
 from tilewright.store import RequestRecord, RunRecord, layer_record, new_run
 from tilewright.workload import Graph
-
-KEEP_SECONDS = 1.0
-"""After which time a search is kept anew."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,8 +109,9 @@ def allocated(asked: DesignOptions, graph: Graph, budget: Budget, command: str) 
         deployment=asked.deployment or "", styles=styles_of(asked.styles))
     began = time.perf_counter()
     with study_runner(asked, "design") as runner, interruptible(runner.stop):
-        with stopped_by(_Until(runner.stop, began + (budget.seconds or math.inf))):
-            found = _searched(problem, method, budget.samples or EPOCHS, asked)
+        with stopped_by(runner.stop):
+            found = allocate(problem, method, epochs=budget.samples or EPOCHS, seconds=budget.seconds, seed=asked.seed,
+                             told=asked.told, folder=None if asked.out is None else Path(asked.out))
         runs = () if found.cells is None else (kept_run(_record(found, graph, asked, command), asked.store),)
         return AllocationRun(found, runs, graph.name, time.perf_counter() - began, runner.stop.is_set(), command)
 
@@ -138,45 +135,6 @@ def styles_of(given: str | Iterable[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise InputError("--styles", "must be named once each", ", ".join(names))
     return names or ["nvdla"]
-
-
-def _searched(problem: AllocationProblem, method: str, epochs: int, asked: DesignOptions) -> AllocationResult:
-    """Search, from where the same command was stopped; what it has found is kept every now and then."""
-    of = problem.table.stages, problem.budget, problem.objective, problem.deployment
-    identity = {"problem": digest(of), "method": method, "epochs": str(epochs), "seed": str(asked.seed)}
-    place = None if asked.out is None else Path(asked.out) / f"{digest(identity)}.npz"
-    began = kept = time.perf_counter()
-
-    def told(trial: Trial, state: Callable[[], State]) -> None:
-        nonlocal kept
-        now = time.perf_counter()
-        if place is not None and now > kept + KEEP_SECONDS:
-            save_checkpoint(place, identity, state())
-            kept = now
-        if asked.told is not None:
-            best = f"best {trial.value:.4g}:" if trial.value < math.inf else "allocation"
-            asked.told(Standing(best, trial.spent, trial.epochs, trial.spent, now - began,
-                                (now - began) * trial.left / trial.spent))
-
-    found = allocate(problem, method, epochs=epochs, seed=asked.seed, told=told,
-                     state=None if place is None else load_checkpoint(place, identity))
-    if place is not None and found.state:
-        save_checkpoint(place, identity, found.state)
-    return found
-
-
-@dataclass(frozen=True)
-class _Until:
-    """What ends a search: a stop, or the time."""
-
-    stop: Stop
-    end: float
-
-    def is_set(self) -> bool:
-        return self.stop.is_set() or time.perf_counter() >= self.end
-
-    def set(self) -> None:
-        self.stop.set()
 
 
 def _record(found: AllocationResult, graph: Graph, asked: DesignOptions, command: str) -> RunRecord:

@@ -90,7 +90,7 @@ def method_cell(asked: Query, method: str, epochs: int, seed: int) -> Cell:
         of, began = problem(asked), time.thread_time()
         found = allocate(of, method, epochs=epochs, seed=seed)
         minutes = (time.thread_time() - began) / 60
-        cells = found.state["trial.closest"] if found.cells is None else found.cells
+        cells = found.closest if found.cells is None else found.cells
         (value,), _ = of.score(cells[None])
         totals = of.taken(cells)
         taken = [totals[measure] / limit for measure, limit in zip(of.budget.measures, of.budget.limits, strict=True)]

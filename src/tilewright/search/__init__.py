@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tilewright.search.pipeline import PipelineResult as PipelineResult
     from tilewright.search.pipeline import search_pipeline as search_pipeline
     from tilewright.search.plan_members import AgentMethod as AgentMethod
+    from tilewright.search.plan_members import PointPlans as PointPlans
     from tilewright.search.plan_members import register_points as register_points
     from tilewright.search.plans import PlanMethod as PlanMethod
     from tilewright.search.plans import PlanSession as PlanSession

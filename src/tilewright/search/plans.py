@@ -3,7 +3,7 @@
 import time
 from math import inf
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class PlanSession(Spending, Resumable):
 
     known = 0.0
     """What no plan is below by what is known beforehand."""
-    changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
+    changing: ClassVar[tuple[str, ...]] = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
 
     def __init__(self, nothing: Any, samples: int | None, seconds: float | None, seed: int, stop: Stop | None) -> None:
         for name, given in (("samples", samples), ("seconds", seconds)):
@@ -72,6 +72,11 @@ class PlanSession(Spending, Resumable):
     def over(self) -> bool:
         """Whether to end: nothing is left to spend, the method has ended, or nothing better is to be found."""
         return self.ended or self.exhausted or self.value <= self.least * (1 + CLOSED)
+
+    @property
+    def title(self) -> str:
+        """What is shown of the best."""
+        return f"best {self.value:.6g}, bound {self.least:.6g}:"
 
     def cost(self, plans: Any) -> NDArray[np.float64]:
         """Return the objective ``(b)`` of plans."""
@@ -120,7 +125,7 @@ class PlanSession(Spending, Resumable):
         while not self.over:
             method.step()
             if told is not None:
-                told(self.standing(f"best {self.value:.6g}, bound {self.least:.6g}:"))
+                told(self.standing(self.title))
             if time.perf_counter() - saved > KEEP_SECONDS:
                 saved = self._keep(method, file, identity)
         self._keep(method, file, identity)

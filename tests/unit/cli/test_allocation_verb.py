@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.api import allocating
 from tilewright.codesign.allocation import METHODS, AllocationProblem, solve
 from tilewright.cost.reference import walk
 from tilewright.hardware import preset
 from tilewright.hardware.presets import ZOO
 from tilewright.report import SearchBar
+from tilewright.search import plans
 from tilewright.store import Store
 
 MIX = "nvdla,eyeriss,shidiannao"
@@ -102,17 +102,17 @@ def test_the_run_is_stored_with_the_command_that_repeats_it(tilewright, tmp_path
 
 def test_what_a_run_kept_before_it_was_killed_is_taken_up(tilewright, tmp_path, monkeypatch):
     words = (*WORDS, "-m", "annealing", "-b", "3000", "--no-store")
-    saved, written = [], allocating.save_checkpoint
+    saved, written = [], plans.save_checkpoint
 
     def killed(path, identity, state):
         written(path, identity, state)
-        saved.append(int(state["trial.spent"]))
+        saved.append(int(state["session.spent"]))
         if len(saved) == 40:
             raise MemoryError  # what ends the process at once, as far as files tell
 
     with monkeypatch.context() as patched:
-        patched.setattr(allocating, "KEEP_SECONDS", 0.0)
-        patched.setattr(allocating, "save_checkpoint", killed)
+        patched.setattr(plans, "KEEP_SECONDS", 0.0)
+        patched.setattr(plans, "save_checkpoint", killed)
         assert tilewright(*words, "--out", "killed").code not in (0, 1)
     assert not (tmp_path / "killed/design.json").exists()
     for folder in ("killed", "whole"):

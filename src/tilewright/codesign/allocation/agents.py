@@ -1,16 +1,16 @@
 """ConfuciuX's agent: REINFORCE on a recurrent policy, layer by layer, then a genetic algorithm from where it ended."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import require_extra
-from tilewright.codesign.allocation.methods import METHODS, FineTuning, FrontTuning, Trial
+from tilewright.codesign.allocation.methods import METHODS, FineTuning, FrontTuning, Trial, Tuning
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.mapping import classes_of
-from tilewright.search import Resumable
+from tilewright.search import AgentMethod, Options, Resumable
 from tilewright.workload import Operator
 
 if TYPE_CHECKING:
@@ -109,28 +109,30 @@ class Reinforce(Resumable):
     episodes, rate, entropy = 16, 3e-3, 0.1
     """Drawn between two steps of learning; of learning; a choice at the first epoch, in spreads of what is gained."""
 
-    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+    def __init__(self, session: Trial, options: Options, epochs: int | None = None) -> None:
         require_extra(self.extra, "method", "reinforce")
-        self.problem, self.epochs, self.seed, self.lowest = problem, epochs, seed, np.inf
+        self.session, self.problem, self.lowest = session, session.problem, np.inf
+        self.epochs = epochs or session.epochs
 
     @cached_property
     def policy(self) -> "RecurrentPolicy":
         """The network."""
         from tilewright.learn import RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
 
-        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed, self.recurrent, self.rate)
+        problem, seed = self.problem, self.session.seed
+        return RecurrentPolicy(observations(problem), problem.axes, seed, self.recurrent, self.rate)
 
     @cached_property
     def open(self) -> Affordable | None:
         """What may be chosen; None for all."""
         return Affordable(self.problem) if self.affordable else None
 
-    def step(self, trial: Trial) -> None:
+    def step(self) -> None:
         """Draw some episodes and learn from them."""
-        left = self.epochs - trial.spent
+        left = self.epochs - self.session.spent
         actions, values = self.policy.draw(min(self.episodes, left), self.open)
         cells = self.problem.cells(actions)
-        trial.score(cells)
+        self.session.score(cells)
         reward, made, self.lowest = rewards(self.problem, cells, self.lowest)
         self.policy.learn(actions, self.returns(reward, made), made, values, self.entropy * left / self.epochs)
 
@@ -180,15 +182,15 @@ class Confuciux(Resumable):
     changing = ("first", "second")
     extra = Reinforce.extra
     agent: type[Reinforce] = Reinforce
-    tuning: type[FrontTuning | FineTuning] = FrontTuning
+    tuning: type[Tuning] = FrontTuning
 
-    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
-        self.first = self.agent(problem, max(1, round(GLOBAL * epochs)), seed)
-        self.second = self.tuning(problem, np.random.default_rng(seed))
+    def __init__(self, session: Trial, options: Options) -> None:
+        self.first = self.agent(session, options, max(1, round(GLOBAL * session.epochs)))
+        self.second = self.tuning(session, options)
 
-    def step(self, trial: Trial) -> None:
+    def step(self) -> None:
         """Let the stage whose turn it is make a step."""
-        (self.first if trial.spent < self.first.epochs else self.second).step(trial)
+        (self.first if self.first.session.spent < self.first.epochs else self.second).step()
 
 
 @METHODS.register("confuciux-published")
@@ -198,26 +200,12 @@ class PublishedConfuciux(Confuciux):
     agent, tuning = PublishedReinforce, FineTuning
 
 
-class BaselineAgent(Resumable):
-    """An agent of Stable-Baselines3 or sb3-contrib, with its own defaults, on the environment of allocations.
+def _episodes(session: Trial, continuous: bool) -> Any:
+    from tilewright.codesign.allocation.environment import AllocationEnv  # noqa: PLC0415 - loads Gymnasium
 
-    It acts until its epochs end in one step; what was stopped before begins anew, and ends as it would have.
-    """
-
-    changing = ()
-    extra = "rl"
-    name = ""
-
-    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
-        require_extra(self.extra, "method", self.name)
-        self.seed = seed
-
-    def step(self, trial: Trial) -> None:
-        """Act until the end."""
-        from tilewright.codesign.allocation.environment import act  # noqa: PLC0415 - loads PyTorch
-
-        act(self.name, trial, self.seed)
+    return AllocationEnv(session.problem, session, continuous)
 
 
 for _name in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"):
-    METHODS.register(_name)(type(_name, (BaselineAgent,), {"name": _name, "__doc__": BaselineAgent.__doc__}))
+    METHODS.register(_name)(AgentMethod(_name, partial(_episodes, continuous=_name in ("ddpg", "sac", "td3")),
+                                        {"gamma": DISCOUNT}))

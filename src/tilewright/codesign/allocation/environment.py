@@ -11,11 +11,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tilewright.codesign.allocation.agents import DISCOUNT, observations
+from tilewright.codesign.allocation.agents import observations
 from tilewright.codesign.allocation.methods import Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.hardware import preset
-from tilewright.learn import train_agent
 from tilewright.workload import zoo
 
 NAME = "tilewright/Allocation-v0"
@@ -92,14 +91,6 @@ class AllocationEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
         seen: NDArray[np.float32] = np.concatenate([self.known[place, :7], scaled, self.known[place, 7:]]).astype(
             np.float32)
         return seen
-
-
-def act(name: str, trial: Trial, seed: int) -> None:
-    """Let an agent of Stable-Baselines3 act until the epochs end, with its defaults but for the discount of 8.1.6."""
-    environment = AllocationEnv(trial.problem, trial, name in ("ddpg", "sac", "td3"))
-    train_agent(name, environment, seed, lambda: trial.left > 0, trial.epochs * len(environment.known), gamma=DISCOUNT)
-    while trial.left:  # what was under way when the steps ended
-        trial.score(trial.closest[None])
 
 
 gymnasium.register(NAME, entry_point=f"{__name__}:AllocationEnv")

@@ -62,7 +62,7 @@ class AllocationProblem:
         if self.deployment not in DEPLOYMENTS:
             raise unknown_name("deployment", self.deployment, list(DEPLOYMENTS))
         least = self.costs.min(axis=2).sum(axis=1) if self.deployment == "pipelined" else np.array(
-            [pairs.max(axis=0).min() for pairs in self._by_pair(self.costs).min(axis=2)])
+            [pairs.max(axis=0).min() for pairs in self.budget.costs(self.table).min(axis=2)])
         for measure, limit, needed in zip(self.budget.measures, self.budget.limits, least, strict=True):
             if needed > limit * ROOM:
                 enough = Limit(measure, float(needed)).rounded.shown()
@@ -125,10 +125,6 @@ class AllocationProblem:
         chosen = costs.reshape(len(costs), len(cells), -1)[:, np.arange(len(cells)), cells]
         totals = chosen.sum(axis=1) if self.deployment == "pipelined" else chosen.max(axis=1)
         return dict(zip(MEASURES, totals.tolist(), strict=True))
-
-    def _by_pair(self, rows: Floats) -> Floats:
-        """Return rows ``(x, l, c)`` as ``(x, l, s, pairs)``."""
-        return rows.reshape(*rows.shape[:2], self.table.stages.shape[1], -1)
 
     def violations(self, cells: Ints) -> tuple[str, ...]:
         """Return what an allocation ``(l)`` is over, each with the smallest cure.
