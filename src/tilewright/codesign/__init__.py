@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tilewright.codesign.problem import Figures as Figures
     from tilewright.codesign.problem import Nests as Nests
     from tilewright.codesign.session import Candidate as Candidate
-    from tilewright.codesign.session import DesignStep as DesignStep
     from tilewright.codesign.session import Session as Session
     from tilewright.codesign.session import figures_told as figures_told
     from tilewright.codesign.sided import SidedMachine as SidedMachine

@@ -14,13 +14,13 @@ from tilewright.codesign.limits import Limit
 from tilewright.codesign.methods import MODULES
 from tilewright.codesign.problem import DesignProblem, Figures, rated
 from tilewright.codesign.screening import HardwareBoxes
-from tilewright.codesign.session import Candidate, DesignStep, Session
+from tilewright.codesign.session import Candidate, Session
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Observer, Runner, Standing
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import smallest_mapping, violations
-from tilewright.search import METRICS, Options, Source, first_of_front, read_front
+from tilewright.search import METRICS, Improvement, Options, Source, first_of_front, read_front
 
 FEWEST = 64
 """Samples of each layer that a share of a front's search has at least."""
@@ -64,7 +64,7 @@ class Designed:
     samples: int
     seconds: float
     """``samples`` and ``seconds``: mappings of a layer scored, and time spent."""
-    history: tuple[DesignStep, ...]
+    history: tuple[Improvement, ...]
     """Every improvement."""
     tried: tuple[Candidate, ...]
     """Machines tried, those over the limits among them."""
@@ -332,5 +332,5 @@ def _joined(found: Designed, other: Designed) -> Designed:
     better = best is not None and best.score < found.score
     return replace(found, samples=samples, seconds=seconds, tried=(*found.tried, *tried),
                    best=best if better else found.best, interrupted=found.interrupted or other.interrupted,
-                   history=(*found.history, DesignStep(samples, seconds, best.score)) if better and best else
+                   history=(*found.history, Improvement(samples, seconds, best.score)) if better and best else
                    found.history)

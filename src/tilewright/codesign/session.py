@@ -13,7 +13,7 @@ from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, Nest
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job, Runner, Spending
 from tilewright.mapping import MappingBatch
-from tilewright.search import Options, Source, Watch, first_of_front, search
+from tilewright.search import Improvement, Options, Source, Watch, first_of_front, search
 
 POPULATION, CLIMB = 8, 200
 """Options of ``auto`` where it has few samples for each layer of each of many machines."""
@@ -74,15 +74,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class DesignStep:
-    """One step of a design run: samples and seconds spent by then, and the best score."""
-
-    samples: int
-    seconds: float
-    score: float
-
-
-@dataclass(frozen=True)
 class Scores:
     """What ``b`` designs score."""
 
@@ -114,7 +105,7 @@ class Session(Spending):
         self.known = known or {}
         self.problem, self.seed, self.runner = problem, seed, runner
         self.best: Candidate | None = None
-        self.history, self.tried = list[DesignStep](), list[Candidate]()
+        self.history, self.tried = list[Improvement](), list[Candidate]()
         self.bound = 0.0
         """What no design within the budget scores below, as far as is proved."""
 
@@ -150,7 +141,7 @@ class Session(Spending):
         self.tried.append(candidate)
         if candidate.score < self.score_so_far:
             self.best = candidate
-            self.history.append(DesignStep(self.spent, self.used_seconds, candidate.score))
+            self.history.append(Improvement(self.spent, self.used_seconds, candidate.score))
 
     def map(self, machines: Sequence[Mapping[Number, float]], samples: int,
             by: MachineSearch = BRIEF) -> list[Candidate]:

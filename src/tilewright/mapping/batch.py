@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,11 @@ class MappingBatch:
 
     def __len__(self) -> int:
         return int(self.steps.shape[2])
+
+    def outside(self, sizes: NDArray[Any]) -> NDArray[Any]:
+        """Return ``(s, d, b)``: the extents just outside every slot, of dimensions of ``sizes`` ``(d)``."""
+        whole = np.broadcast_to(sizes[None, :, None], (1, *self.steps.shape[1:]))
+        return np.concatenate([whole, self.steps[:-1]])
 
     @classmethod
     def from_mappings(cls, mappings: list[Mapping], operator: Operator, accelerator: Accelerator) -> "MappingBatch":

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,22 +75,13 @@ class Descent:
                  loose: NDArray[np.bool_]) -> Points:
         """Move the dimensions that are ``loose`` ``(d)``, and orders, as in the part ``span`` of a whole descent."""
         steps, rate = pace
-        totals = np.log(self.sizes)
-        logs, orders = (torch.from_numpy(part.copy()).requires_grad_() for part in points)
-        held = torch.from_numpy(loose).to(logs.dtype)
-        adam = torch.optim.Adam([logs, orders], lr=rate, betas=(0.8, 0.95))
+        walk = _Walk([(*points, self.free, np.log(self.sizes))], rate, loose)
+        ((logs, orders),) = walk.parts
         for step in range(steps):
             if self.late():
                 break
-            along = span[0] + (span[1] - span[0]) * step / max(1, steps - 1)
-            adam.param_groups[0]["lr"] = rate * (1 - 0.9 * along)
-            adam.zero_grad()
-            self._scores(logs, orders, along).sum().backward()
-            with torch.no_grad():
-                logs.grad = _tangent(logs.grad, self.free) * held
-                adam.step()
-                moved = onto_simplex(logs.numpy(), self.free, totals)
-                logs.copy_(torch.from_numpy(np.where(loose, moved, logs.numpy())))
+            walk.step(lambda along: self._scores(logs, orders, along),
+                      span[0] + (span[1] - span[0]) * step / max(1, steps - 1))
         return logs.detach().numpy().copy(), orders.detach().numpy().copy()
 
     def slopes(self, points: Points) -> Points:
@@ -104,6 +96,32 @@ class Descent:
         found = self.model.estimate(logs, orders, softness)
         still = 0.0 * (logs.sum() + orders.sum())  # a machine may charge for neither; their slopes are then 0
         return self.model.scores(self.scorer, found, _between(PENALTIES, along)) + still
+
+
+class _Walk:
+    """Steps by Adam of points, each with the slots that are free and the sums that its simplices hold fixed.
+
+    Of them the dimensions move that are ``loose``, by default all.
+    """
+
+    def __init__(self, points: Sequence[tuple[NDArray[Any], ...]], rate: float,
+                 loose: NDArray[np.bool_] | bool = True) -> None:
+        self.parts = [tuple(torch.from_numpy(part.copy()).requires_grad_() for part in each[:2]) for each in points]
+        self.fixed, self.rate, self.loose = [each[2:] for each in points], rate, loose
+        self.adam = torch.optim.Adam([part for pair in self.parts for part in pair], lr=rate, betas=(0.8, 0.95))
+
+    def step(self, scores: Callable[[float], torch.Tensor], along: float) -> None:
+        """Go down where scores lead, so far ``along`` the whole descent: ever shorter steps."""
+        self.adam.param_groups[0]["lr"] = self.rate * (1 - 0.9 * along)
+        self.adam.zero_grad()
+        scores(along).sum().backward()
+        with torch.no_grad():
+            for (logs, _), (free, _) in zip(self.parts, self.fixed, strict=True):
+                logs.grad = _tangent(logs.grad, free) * torch.as_tensor(self.loose).to(logs.dtype)
+            self.adam.step()
+            for (logs, _), (free, totals) in zip(self.parts, self.fixed, strict=True):
+                moved = onto_simplex(logs.numpy(), free, totals)
+                logs.copy_(torch.from_numpy(np.where(self.loose, moved, logs.numpy())))
 
 
 def _tangent(slope: torch.Tensor, free: NDArray[np.bool_]) -> torch.Tensor:
@@ -157,26 +175,15 @@ class NetworkDescent:
     def run(self, points: Sequence[Points], steps: int, every: int, rate: float) -> Iterator[list[Points]]:
         """Descend, and yield the points of all layers after ``every`` so many steps."""
         count = len(points[0][0])
-        parts = [tuple(torch.from_numpy(np.concatenate([points[at][kind] for at in own])).requires_grad_()
-                       for kind in (0, 1)) for own, _, _ in self.alike]
-        totals = [np.concatenate([np.tile(np.log(self.spaces[at].arrays.sizes), (count, 1, 1)) for at in own])
-                  for own, _, _ in self.alike]
-        adam = torch.optim.Adam([part for pair in parts for part in pair], lr=rate, betas=(0.8, 0.95))
+        walk = _Walk([(*(np.concatenate([points[at][kind] for at in own]) for kind in (0, 1)), free,
+                       np.concatenate([np.tile(np.log(self.spaces[at].arrays.sizes), (count, 1, 1)) for at in own]))
+                      for own, _, free in self.alike], rate)
         for step in range(1, steps + 1):
-            along = (step - 1) / max(1, steps - 1)
             if not self.late():
                 with one_thread():
-                    adam.param_groups[0]["lr"] = rate * (1 - 0.9 * along)
-                    adam.zero_grad()
-                    self.scores(parts, count, along).sum().backward()
-                    with torch.no_grad():
-                        for (logs, _), (_, _, free) in zip(parts, self.alike, strict=True):
-                            logs.grad = _tangent(logs.grad, free)
-                        adam.step()
-                        for (logs, _), (_, _, free), total in zip(parts, self.alike, totals, strict=True):
-                            logs.copy_(torch.from_numpy(onto_simplex(logs.numpy(), free, total)))
+                    walk.step(lambda along: self.scores(walk.parts, count, along), (step - 1) / max(1, steps - 1))
             if step % every == 0 or step == steps or self.late():
-                yield self._points(parts, count)
+                yield self._points(walk.parts, count)
             if self.late():
                 return
 

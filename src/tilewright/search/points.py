@@ -9,6 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.mapping.spaces.rules.arrays import divisors_of
 
 Floats = NDArray[np.float64]
 Points = tuple[Floats, Floats]
@@ -20,10 +21,10 @@ def to_points(batch: MappingBatch, space: MapSpace) -> Points:
     A ragged loop counts as the ratio of the extents outside and inside it, not as its rounded count.
     """
     sizes = np.array(list(space.operator.sizes.values()), dtype=np.float64)
-    extents = np.log(np.concatenate([np.broadcast_to(sizes[None, :, None], (1, *batch.steps.shape[1:])), batch.steps]))
+    logs = -(np.log(batch.steps) - np.log(batch.outside(sizes)))
     temporal = temporal_slots(space)
     orders = batch.ranks[temporal].astype(np.float64) / max(1, len(sizes) - 1)
-    return np.ascontiguousarray(-np.diff(extents, axis=0).transpose(2, 0, 1)), orders.transpose(2, 0, 1).copy()
+    return np.ascontiguousarray(logs.transpose(2, 0, 1)), orders.transpose(2, 0, 1).copy()
 
 
 def to_mappings(points: Points, space: MapSpace, rounding: MapSpace | None = None) -> MappingBatch:
@@ -82,7 +83,7 @@ def whole_chains(logs: Floats, size: int, free: NDArray[np.bool_], rng: Generato
     """
     slots = np.flatnonzero(free)
     found = np.zeros((len(perfect), *logs.shape))
-    divisors = np.array([f for f in range(1, size + 1) if size % f == 0])
+    divisors = np.array(divisors_of(size))
     for k, divides in enumerate(perfect):
         left = np.full(len(logs), size, dtype=np.int64)
         order = rng.permutation(slots)

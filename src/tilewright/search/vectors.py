@@ -80,9 +80,7 @@ class VectorSpace:
         The order of loops that run once is lost.
         """
         arrays = self.space.arrays
-        extents = np.concatenate([np.broadcast_to(arrays.sizes[None, :, None], (1, *batch.steps.shape[1:])),
-                                  batch.steps])
-        shares = np.log(extents[:-1]) - np.log(extents[1:])
+        shares = np.log(batch.outside(arrays.sizes)) - np.log(batch.steps)
         largest = shares.max(axis=0)
         shares = shares / np.where(largest > 0.0, largest, 1.0)
         places = np.where(shares > 0.0, REST + (1.0 - REST) * shares, REST / 2.0)

@@ -1,6 +1,6 @@
 """Optimisers that know numbers alone, as design methods: the baselines of figure 6.6, and others of `MAPPERS`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, make_dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -99,16 +99,16 @@ class DesignGenes:
 class VectorDesigner:
     """Lets an optimiser search designs as points."""
 
-    def __init__(self, session: Session, make: Callable[[Problem], Optimiser], given: Any, objectives: int) -> None:
-        self.session, self.make, self.ranked, self.objectives = session, make, given.ranked, objectives
-        self.reading = DesignGenes if given.genes else DesignVectors
+    def __init__(self, session: Session, box: BlackBox, given: Any) -> None:
+        self.session, self.box, self.given = session, box, given
 
     def steps(self) -> Iterator[None]:
         """Score what it proposes, and tell it, until there are no samples left for one design more."""
         session, layers = self.session, len(self.session.problem.layers)
-        vectors = self.reading(NeededDesigns(session.problem))
+        vectors = (DesignGenes if self.given.genes else DesignVectors)(NeededDesigns(session.problem))
         samples = None if session.samples is None else session.samples // layers
-        optimiser = self.make(Problem(vectors.dimension, session.seed % 2**32, samples, self.objectives))
+        optimiser: Optimiser = self.box.build(self.given, Problem(
+            vectors.dimension, session.seed % 2**32, samples, FIGURES if self.box.metrics else 1))
         while session.left >= layers:
             points = np.asarray(optimiser.ask(), dtype=np.float64)
             losses = []
@@ -123,14 +123,13 @@ class VectorDesigner:
 
     def losses(self, scores: Scores) -> NDArray[np.float64]:
         """Return ``(b)``, or ``(b, m)`` for fronts: logarithms, and what limits refuse after all others."""
-        values = scores.score[:, None]
-        if self.objectives > 1:
-            figures = scores.figures
+        values, figures = scores.score[:, None], scores.figures
+        if self.box.metrics:
             values = np.stack([figures.latency_cycles, figures.energy_pj, figures.area_um2], axis=1)
-        refused = REFUSED + (np.log1p(scores.excess)[:, None] if self.ranked else 0.0)
+        refused = REFUSED + (np.log1p(scores.excess)[:, None] if self.given.ranked else 0.0)
         with np.errstate(divide="ignore"):
             found = np.where(np.isfinite(scores.score)[:, None], np.log(np.maximum(values, 1e-300)), refused)
-        return found if self.objectives > 1 else found[:, 0]
+        return found if self.box.metrics else found[:, 0]
 
 
 @dataclass(frozen=True)
@@ -162,11 +161,7 @@ class BoxDesigner:
         """Return a designer; an `InputError` if an option is wrong or the extra is not installed."""
         given: Any = read_options(self.options_type, options, self.box.name)
         require_extra(self.extra, "design method", self.box.name)
-
-        def make(problem: Problem) -> Optimiser:
-            return self.box.build(given, problem)
-
-        return VectorDesigner(session, make, given, FIGURES if self.box.metrics else 1)
+        return VectorDesigner(session, self.box, given)
 
 
 class Draws:

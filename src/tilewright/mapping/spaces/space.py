@@ -287,8 +287,7 @@ class MapSpace:
         keys = batch.ranks + single * np.int16(len(self.arrays.sizes))
         ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable").astype(batch.ranks.dtype)
         active = np.flatnonzero(self.arrays.sizes > 1)
-        whole = np.broadcast_to(self.arrays.sizes[None, :, None], (1, *batch.steps.shape[1:]))
-        runs = (np.concatenate([whole, batch.steps[:-1]]) > batch.steps)[:, active]
+        runs = (batch.outside(self.arrays.sizes) > batch.steps)[:, active]
         for s in range(len(ranks)):
             start, count = self.table[SLOT + s, ORDER_START], self.table[SLOT + s, ORDER_COUNT]
             rows = self.table[start:start + count, :len(active)]

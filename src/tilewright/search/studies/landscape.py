@@ -88,8 +88,7 @@ class Landscape:
 def encode(space: MapSpace, batch: MappingBatch) -> Floats:
     """Return ``(b, f)`` features of mappings, as `ENCODING` says."""
     sizes = np.array(list(space.operator.sizes.values()), dtype=np.float64)
-    steps = batch.steps.astype(np.float64)
-    outside = np.concatenate([np.broadcast_to(sizes[None, :, None], (1, *steps.shape[1:])), steps[:-1]])
+    steps, outside = batch.steps, batch.outside(sizes)
     runs = steps < outside
     memories = [s for s, slot in enumerate(batch.layout.slots) if slot.axis == "T"]
     ranks, here = batch.ranks[memories], runs[memories]
