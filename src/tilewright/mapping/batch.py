@@ -82,6 +82,11 @@ class Layout:
         return len(self.slots), len(self.dimensions)
 
     @cached_property
+    def temporal(self) -> list[int]:
+        """The slots of memories, outermost first."""
+        return [s for s, slot in enumerate(self.slots) if slot.axis == "T"]
+
+    @cached_property
     def starts(self) -> tuple[int, ...]:
         """For each level, and for what lies inside all: its first slot, or that of the levels inside it."""
         return tuple(sum(slot.level < level for slot in self.slots) for level in range(len(self.levels) + 1))

@@ -14,7 +14,7 @@ from tilewright.hardware import AREA, Number
 from tilewright.learn import one_thread
 from tilewright.mapping import MapSpace
 from tilewright.search.objective import Scorer
-from tilewright.search.points import Points, onto_simplex, temporal_slots, whole_chains
+from tilewright.search.points import Points, onto_simplex, whole_chains
 from tilewright.search.relaxed import RelaxedModel, Softness, largest
 
 PENALTIES = (1.0, 8.0)
@@ -38,7 +38,7 @@ class Descent:
         self.model, self.scorer = RelaxedModel(space), scorer
         self.free: NDArray[np.bool_] = space.arrays.free.astype(np.bool_)
         self.sizes: NDArray[np.float64] = space.arrays.sizes.astype(np.float64)
-        self.temporal = temporal_slots(space)
+        self.temporal = space.layout.temporal
         self.ragged = space.tiling != "perfect"
 
     def run(self, points: Points, steps: int, rate: float) -> Points:

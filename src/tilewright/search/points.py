@@ -20,10 +20,8 @@ def to_points(batch: MappingBatch, space: MapSpace) -> Points:
 
     A ragged loop counts as the ratio of the extents outside and inside it, not as its rounded count.
     """
-    sizes = np.array(list(space.operator.sizes.values()), dtype=np.float64)
-    logs = -(np.log(batch.steps) - np.log(batch.outside(sizes)))
-    temporal = temporal_slots(space)
-    orders = batch.ranks[temporal].astype(np.float64) / max(1, len(sizes) - 1)
+    logs = -(np.log(batch.steps) - np.log(batch.outside(space.arrays.sizes)))
+    orders = batch.ranks[space.layout.temporal].astype(np.float64) / max(1, batch.ranks.shape[1] - 1)
     return np.ascontiguousarray(logs.transpose(2, 0, 1)), orders.transpose(2, 0, 1).copy()
 
 
@@ -36,10 +34,9 @@ def to_mappings(points: Points, space: MapSpace, rounding: MapSpace | None = Non
     whole = space.unwritten(len(logs))
     inside = np.cumsum(logs[:, ::-1], axis=1)[:, ::-1]
     inside = np.concatenate([inside[:, 1:], np.zeros_like(inside[:, :1])], axis=1)
-    sizes = np.array(list(space.operator.sizes.values()))
-    whole.steps[:] = np.clip(np.rint(np.exp(inside)), 1, sizes[None, None, :]).transpose(1, 2, 0)
-    whole.ranks[:] = np.arange(len(sizes), dtype=np.int8)[None, :, None]
-    for place, s in enumerate(temporal_slots(space)):
+    whole.steps[:] = np.clip(np.rint(np.exp(inside)), 1, space.arrays.sizes).transpose(1, 2, 0)
+    whole.ranks[:] = np.arange(whole.ranks.shape[1], dtype=np.int8)[None, :, None]
+    for place, s in enumerate(space.layout.temporal):
         whole.ranks[s] = np.argsort(np.argsort(orders[:, place], axis=1, kind="stable"), axis=1).T
     if rounding is not None:
         whole = fitted(whole, rounding)
@@ -50,11 +47,6 @@ def fitted(batch: MappingBatch, space: MapSpace) -> MappingBatch:
     """Return the batch repaired, with tiles made smaller until they fit the memories where that can be done."""
     found = space.refit(space.repair(batch))
     return space.repair(found) if space.arrays.ruled else found
-
-
-def temporal_slots(space: MapSpace) -> list[int]:
-    """Return the slots of memories, outermost first."""
-    return [s for s, slot in enumerate(space.layout.slots) if slot.axis == "T"]
 
 
 def onto_simplex(logs: NDArray[np.float64], free: NDArray[np.bool_],

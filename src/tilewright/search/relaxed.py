@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from tilewright.hardware import LEAKAGE, NETWORK, Fanout, Memory, Number, room_name
 from tilewright.mapping import MapSpace, by_room, held_bits, lane_use
 from tilewright.search.objective import Objective, Scorer
-from tilewright.search.points import temporal_slots
 
 LOG2 = log(2.0)
 TINY = 1e-30
@@ -94,7 +93,7 @@ class RelaxedModel:
         self.transfers = [Transfer(t, *pair) for t, own in enumerate(keepers) for pair in pairwise((*own, levels))]
         self.memories = [(i, level) for i, level in enumerate(self.accelerator.levels) if isinstance(level, Memory)]
         self.axes = [[row for row in space.arrays.axes.tolist() if row[0] == t] for t in range(len(keepers))]
-        self.temporal = temporal_slots(space)
+        self.temporal = space.layout.temporal
         self.further = torch.from_numpy(np.triu(np.ones((len(self.temporal),) * 2), 1))
         self.relevant = torch.from_numpy(space.arrays.relevant.astype(np.float64))
         self.own = torch.tensor([transfer.tensor for transfer in self.transfers])

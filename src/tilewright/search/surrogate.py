@@ -75,7 +75,7 @@ class Family:
         shown = np.zeros((len(logs), len(self.places), len(self.dimensions)))
         for s, at in enumerate(self._seats(space)):
             shown[:, at] += logs[:, s]
-        own = [place for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
+        own = [space.layout.places[s] for s in space.layout.temporal]
         memories = self._memories
         ranked = np.full((len(logs), len(memories), len(self.dimensions)), 0.5)
         for m, place in enumerate(own):
@@ -121,7 +121,7 @@ class Family:
         logs = np.stack([shown[:, at] * here for at, here in zip(seats, known, strict=True)], axis=1)
         memories = self._memories
         orders = [ranked[:, memories.index(place)] if place in memories else np.zeros_like(ranked[:, 0])
-                  for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
+                  for place in (space.layout.places[s] for s in space.layout.temporal)]
         return logs, np.stack(orders, axis=1)
 
     @property

@@ -91,7 +91,7 @@ class Leeway:
         own = {level: [s for s, slot in enumerate(slots) if slot.level == level] for level in range(len(levels))}
         sides = [side for level, array in enumerate(levels) if isinstance(array, Fanout)
                  for side in _sides(array, own[level], (space, bands.least, most))]
-        memories = [s for s, slot in enumerate(slots) if slot.axis == "T"]
+        memories = space.layout.temporal
         return cls(tuple(sides), space.operator.dimensions, tuple(
             (levels[slots[s].level].name, _stage(space, memories, s, most)) for s in memories[1:]))
 

@@ -239,10 +239,9 @@ class MapSpace:
         if batch.layout != self.layout:
             return out
         projection.inside_mask(self.bounds, self.scratch(), batch.steps, batch.ranks, out)
-        temporal = [s for s, slot in enumerate(self.layout.slots) if slot.axis == "T"]
         places = np.arange(len(self.layout.dimensions))[None, :, None]
         resting = np.array(list(self.operator.sizes.values())) == 1
-        return np.asarray(out & (np.sort(batch.ranks[temporal], axis=1) == places).all(axis=(0, 1))
+        return np.asarray(out & (np.sort(batch.ranks[self.layout.temporal], axis=1) == places).all(axis=(0, 1))
                           & (batch.steps[:, resting] == 1).all(axis=(0, 1)))
 
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:

@@ -87,11 +87,8 @@ class Landscape:
 
 def encode(space: MapSpace, batch: MappingBatch) -> Floats:
     """Return ``(b, f)`` features of mappings, as `ENCODING` says."""
-    sizes = np.array(list(space.operator.sizes.values()), dtype=np.float64)
-    steps, outside = batch.steps, batch.outside(sizes)
-    runs = steps < outside
-    memories = [s for s, slot in enumerate(batch.layout.slots) if slot.axis == "T"]
-    ranks, here = batch.ranks[memories], runs[memories]
+    steps, outside, memories = batch.steps, batch.outside(space.arrays.sizes), batch.layout.temporal
+    ranks, here = batch.ranks[memories], (steps < outside)[memories]
     # before[m, d, b]: loops that run at memory m outside that over d.
     before = ((ranks[:, None, :, :] < ranks[:, :, None, :]) & here[:, None, :, :]).sum(axis=2)
     last = np.maximum(here.sum(axis=1, keepdims=True) - 1, 1)
@@ -103,9 +100,8 @@ def encode(space: MapSpace, batch: MappingBatch) -> Floats:
 def feature_names(space: MapSpace) -> list[str]:
     """Return the name of each feature of `encode`."""
     dims = space.layout.dimensions
-    memories = [place for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
     return [*(f"{place} {name} count" for place in space.layout.places for name in dims),
-            *(f"{place} {name} place" for place in memories for name in dims)]
+            *(f"{space.layout.places[s]} {name} place" for s in space.layout.temporal for name in dims)]
 
 
 def study_landscape(  # noqa: PLR0913  (keywords of an entry point)

@@ -84,8 +84,7 @@ def study_orders(operator: Operator, accelerator: Accelerator, mapping: Mapping,
 
     goal, one = Objective.parse(objective), MappingBatch.from_mappings([mapping], operator, accelerator)
     chosen = _memories(accelerator, memories)
-    slots = [s for s, slot in enumerate(one.layout.slots)
-             if slot.axis == "T" and one.layout.levels[slot.level] in chosen]
+    slots = [s for s in one.layout.temporal if one.layout.levels[one.layout.slots[s].level] in chosen]
     running = _running(one, slots, operator)
     loose = _loose(running, operator)
     orders = np.array(list(permutations(loose)), dtype=np.int64)

@@ -197,8 +197,7 @@ class Decoding:
     def __init__(self, space: MapSpace, active: NDArray[np.intp], sizes: Numbers, limits: Numbers) -> None:
         self.space, self.active, self.sizes, self.limits = space, active, sizes, limits
         slots = space.layout.slots
-        self.sides = [s for s, slot in enumerate(slots) if slot.axis != "T"]
-        self.memories = [s for s, slot in enumerate(slots) if slot.axis == "T"]
+        self.sides, self.memories = [s for s, slot in enumerate(slots) if slot.axis != "T"], space.layout.temporal
         levels = [space.accelerator.levels[slots[s].level] for s in self.sides]
         self.shared = [at + 1 < len(levels) and level is levels[at + 1] and isinstance(level, Fanout)
                        and level.one_piece for at, level in enumerate(levels)]

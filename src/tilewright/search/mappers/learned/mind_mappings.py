@@ -77,8 +77,7 @@ class MindMappingsMapper(Resumable):
         self.rows = np.empty((0, 0), dtype=np.float32)
         """What was drawn to learn from: features, and the logarithm of the score last."""
         slots, dims = task.space.layout.shape
-        memories = sum(slot.axis == "T" for slot in task.space.layout.slots)
-        self.points: Points = np.empty((0, slots, dims)), np.empty((0, memories, dims))
+        self.points: Points = np.empty((0, slots, dims)), np.empty((0, len(task.space.layout.temporal), dims))
         self.age = np.array([0, 0], dtype=np.int64)
         """Steps since the points set out; samples seen."""
 
