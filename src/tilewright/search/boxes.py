@@ -224,14 +224,7 @@ class VectorMapper:
         self.problem = replace(self.problem, seed=int(state["seed"][0]))
         self._begin()
         losses = state["losses"]
-        self.led = min(len(self.start), len(losses))
-        if self.led:
-            self._learn(losses[:self.led])
-        losses = losses[self.led:]
         while len(losses):
-            if self.handed == len(self.points):
-                self._next_points()
-            taken = min(len(self.points) - self.handed, len(losses))
-            self.handed += taken
+            taken = len(self.ask(len(losses)))
             self._learn(losses[:taken])
             losses = losses[taken:]

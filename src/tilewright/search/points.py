@@ -9,7 +9,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.mapping.spaces.rules.arrays import divisors_of
 
 Floats = NDArray[np.float64]
 Points = tuple[Floats, Floats]
@@ -75,7 +74,7 @@ def whole_chains(logs: Floats, size: int, free: NDArray[np.bool_], rng: Generato
     """
     slots = np.flatnonzero(free)
     found = np.zeros((len(perfect), *logs.shape))
-    divisors = np.array(divisors_of(size))
+    divisors = np.array([f for f in range(1, size + 1) if size % f == 0])
     for k, divides in enumerate(perfect):
         left = np.full(len(logs), size, dtype=np.int64)
         order = rng.permutation(slots)

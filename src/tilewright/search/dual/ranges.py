@@ -1,11 +1,10 @@
 """Ranges of extents that fall into as many pieces, and by how much pieces exceed a length."""
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tilewright.mapping.spaces.rules.arrays import divisors_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,7 +32,9 @@ class Ranges:
         Where tiles ``divide``, each is one divisor.
         """
         if divide:
-            found = np.array(divisors_of(size))
+            few = np.arange(1, isqrt(size) + 1)
+            few = few[size % few == 0]
+            found = np.unique(np.concatenate([few, size // few]))
             return cls(found, found, size // found)
         if size > MOST_RANGES ** 2 // 4:
             edges = np.unique(np.geomspace(1, size + 1, MOST_RANGES).astype(np.int64))
