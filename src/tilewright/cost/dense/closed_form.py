@@ -11,8 +11,7 @@ from enum import Enum
 from math import gcd, prod
 from typing import NamedTuple
 
-from tilewright.cost.dense.nest import Boundary, Nest, NestLoop, standing
-from tilewright.hardware import Fanout
+from tilewright.cost.dense.nest import Boundary, Nest, NestLoop, merges, standing
 from tilewright.workload import Axis, Tensor
 
 Table = dict[int, int]
@@ -91,23 +90,16 @@ def roles(nest: Nest, boundary: Boundary, view: View) -> list[RoledLoop]:
             role = Role.TIME if index <= last else Role.STILL
             broken.add(loop.dimension)
         else:
-            merges = _merges(nest, boundary, loop) and not (
+            apart = not merges(nest.accelerator, boundary, loop.level, loop.side) or (
                 loop.dimension in broken and loop.dimension in tensor.sliding)
-            role = Role.MERGED if merges and view.merged else Role.LANE
+            role = Role.MERGED if view.merged and not apart else Role.LANE
             place = standing(nest.accelerator, boundary, loop.level, loop.side)
             if place is None or place < view.first_outside:
                 role = Role.FIRST
-            if not merges:
+            if apart:
                 broken.add(loop.dimension)
         found.append(RoledLoop(loop, role, halo and index == last and loop.dimension in tensor.sliding))
     return found[::-1]
-
-
-def _merges(nest: Nest, boundary: Boundary, loop: NestLoop) -> bool:
-    fanout, place = nest.accelerator.levels[loop.level], standing(nest.accelerator, boundary, loop.level, loop.side)
-    if place is None or place < boundary.parent or not isinstance(fanout, Fanout):
-        return False
-    return fanout.merges(boundary.tensor.name, boundary.tensor.role)[loop.side == "Y"]
 
 
 def split(table: Table, step: int) -> Table:

@@ -10,11 +10,11 @@ from math import gcd
 
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.closed_form import View
-from tilewright.cost.dense.nest import Boundary, standing
+from tilewright.cost.dense.nest import Boundary, merges, standing
 from tilewright.cost.dense.pieces import Action, Kind, Link, PieceTables
 from tilewright.cost.dense.program import Program, Sizes, remembered
 from tilewright.cost.dense.sliding import Side, Sliding
-from tilewright.hardware import Accelerator, Fanout
+from tilewright.hardware import Accelerator
 from tilewright.mapping import Layout
 from tilewright.workload import Axis, Operator, Tensor
 
@@ -69,20 +69,14 @@ class Words:
 
     def innermost(self, edge: Boundary) -> int | None:
         """Row with the place of the innermost advancing loop at an edge to a memory; None if there can be none."""
-        found: int | None = None
-        for slot in range(self.layout.starts[edge.child]):
-            for name in self.sizes:
-                place = self.links[slot, name].place
-                if place is not None and name in edge.tensor.dimensions:
-                    found = place if found is None else self.program.one(op.larger, found, place)
-        return found
+        places = [self.links[slot, name].place for slot in range(self.layout.starts[edge.child])
+                  for name in self.sizes if name in edge.tensor.dimensions]
+        return self.program.fold(op.larger, places, None)
 
     def merges(self, edge: Boundary, slot: int) -> bool:
         """Whether the lanes of a slot share words on the way between parent and child."""
-        fanout, place = self.accelerator.levels[self.layout.slots[slot].level], self._place(edge, slot)
-        if place is None or place < edge.parent or not isinstance(fanout, Fanout):
-            return False
-        return fanout.merges(edge.tensor.name, edge.tensor.role)[self.layout.slots[slot].axis == "Y"]
+        where = self.layout.slots[slot]
+        return merges(self.accelerator, edge, where.level, where.axis if self._lane(slot) else None)
 
     def _place(self, edge: Boundary, slot: int) -> int | None:
         """Level at which the lanes of a slot count at an edge (`nest.standing`)."""
@@ -237,12 +231,8 @@ class Words:
 
     def _real(self, name: str, slots: list[int]) -> int:
         """Row that is 1 where any loop over ``name`` in ``slots`` runs more than once."""
-        found: int | None = None
-        for slot in slots:
-            row = self.program.one(op.real, self.extent(slot, name), self.extent(slot + 1, name))
-            found = row if found is None else self.program.one(op.larger, found, row)
-        assert found is not None
-        return found
+        rows = [self.program.one(op.real, self.extent(slot, name), self.extent(slot + 1, name)) for slot in slots]
+        return self.program.fold(op.larger, rows, self.program.number(0.0))
 
     @remembered
     def _relink(self, link: Link, real: int, before: int) -> Link:
@@ -301,15 +291,10 @@ class Words:
     def apart(self, edge: Boundary) -> int | None:
         """Row that is 1 where partial sums are combined at the parent (rule 5); None if they never are."""
         plain = {axis.terms[0][0] for axis in edge.tensor.axes if len(axis.terms) == 1}
-        found: int | None = None
-        for slot in range(self.layout.starts[edge.child]):
-            if not self._lane(slot) or self.layout.slots[slot].level < edge.parent:
-                continue
-            for name in self.sizes:
-                row = None if name in plain else self._set_apart(edge, slot, name)
-                if row is not None:
-                    found = row if found is None else self.program.one(op.larger, found, row)
-        return found
+        apart = [self._set_apart(edge, slot, name) for slot in range(self.layout.starts[edge.child])
+                 if self._lane(slot) and self.layout.slots[slot].level > edge.parent
+                 for name in self.sizes if name not in plain]
+        return self.program.fold(op.larger, apart, None)
 
     def _set_apart(self, edge: Boundary, slot: int, name: str) -> int | None:
         real = self._real(name, [slot])

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import reduce
 from math import gcd, lcm
 from typing import Literal
 
@@ -281,8 +280,7 @@ class Model:
     def _rooms(self, level: int) -> dict[str, int]:
         """Wide rows: bytes taken of each room of a memory in which something stays, by the name of its number."""
         kept = [each.tensor for each in self.plan.of(level)]
-        return {room_name(owner): reduce(lambda one, other: self.program.one(op.wide_add, one, other),
-                              [self._taken(tensor, level) for tensor in tensors])
+        return {room_name(owner): self._total(self._taken(tensor, level) for tensor in tensors)
                 for owner, tensors in by_room(self.accelerator.memory(level), kept).items()}
 
     def _over_capacity(self, total: int, level: int) -> None:
@@ -348,22 +346,15 @@ class Model:
             return self.program.one(op.scaled, words, *[self.constant(0)] * 3, limit, period)
         return self.program.one(op.periods, words, limit, period)
 
-    def _largest(self, rows: list[int | None]) -> int | None:
-        found = None
-        for row in rows:
-            if row is not None:
-                found = row if found is None else self.program.one(op.wide_larger, found, row)
-        return found
+    def _slowest(self, rows: Iterable[int | None]) -> int | None:
+        return self.program.fold(op.wide_larger, rows, None)
 
-    def _total(self, rows: list[int | None]) -> int:
-        total = self.constant(0)
-        for row in rows:
-            total = total if row is None else self.program.one(op.wide_add, total, row)
-        return total
+    def _total(self, rows: Iterable[int | None]) -> int:
+        return self.program.fold(op.wide_add, rows, self.constant(0))
 
     def _steady(self, steps: int) -> int:
         blocked, slowest = self._steady_parts(steps)
-        return blocked if slowest is None else self.program.one(op.wide_larger, blocked, slowest)
+        return self.program.fold(op.wide_larger, (blocked, slowest), blocked)
 
     def _steady_parts(self, steps: int, without: tuple[int, ...] = ()) -> tuple[int, int | None]:
         """Wide rows: steps and what blocks them, and the cycles of the slowest port, at memories but ``without``."""
@@ -374,27 +365,27 @@ class Model:
                 continue
             ports += [self._port(level, kinds, port) for port, kinds in SERVED.items()]
             if level in self.plan.blocking:
-                blocked += [self._largest([self._port(level, (kind,), port) for port in (own, "shared")])
+                blocked += [self._slowest(self._port(level, (kind,), port) for port in (own, "shared"))
                             for kind, own in BLOCKING.items()]
-        return self._total(blocked), self._largest(ports)
+        return self._total(blocked), self._slowest(ports)
 
     def _ramp(self) -> int:
-        return self._total([self._end(level, last) for level in self.plan.overlapping for last in (False, True)])
+        return self._total(self._end(level, last) for level in self.plan.overlapping for last in (False, True))
 
     def _transfer(self, level: int, port: str, terms: list[Term]) -> int | None:
         """Wide row: cycles to move words through a port; None where it is unlimited."""
         limited = [name for name in (port, "shared") if self._parameter(level, RATE.format(name)) is not None]
-        return self._largest([self._port_cycles(level, name, terms) for name in limited])
+        return self._slowest(self._port_cycles(level, name, terms) for name in limited)
 
     def _limited(self, level: int, port: str) -> bool:
         return any(self._parameter(level, RATE.format(name)) is not None for name in (port, "shared"))
 
     def _end(self, level: int, last: bool) -> int | None:
         """Wide row: cycles of the slowest port as the first tiles come to a memory, or the last one leaves it."""
-        return self._largest([
+        return self._slowest(
             self._transfer(moved[0][0].level, port, [
                 (self._at_end(edge, kind), kept.final_bits) for kept, edge in moved])
-            for port, kind, moved in self.plan.ends(level, last)])
+            for port, kind, moved in self.plan.ends(level, last))
 
     def _forwarded(self, edge: Boundary) -> Boundary | None:
         """Return the edge inside this one, if the memory between forwards words."""

@@ -58,6 +58,14 @@ def standing(accelerator: Accelerator, boundary: Boundary, level: int, side: str
     return None if child else boundary.parent if parent else level
 
 
+def merges(accelerator: Accelerator, boundary: Boundary, level: int, side: str | None) -> bool:
+    """Whether lanes along a side of an array share words on the way between parent and child."""
+    array, place = accelerator.levels[level], standing(accelerator, boundary, level, side)
+    if place is None or place < boundary.parent or not isinstance(array, Fanout):
+        return False
+    return array.merges(boundary.tensor.name, boundary.tensor.role)[side == "Y"]
+
+
 def _serves(accelerator: Accelerator, memory: int, level: int, side: str) -> bool:
     """Whether one instance of the memory at a level (none at compute) serves all lanes along a side of an array."""
     found = accelerator.levels[memory] if memory < len(accelerator.levels) else None

@@ -5,9 +5,9 @@ integers that single precision carries exactly. *Wide* rows hold words, cycles a
 `lowering` writes a program, `kernel` runs it on block after block.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, wraps
+from functools import cache, partial, reduce, wraps
 from itertools import chain
 from math import prod
 from typing import NamedTuple, ParamSpec, TypeVar
@@ -157,6 +157,11 @@ class Program:
     def one(self, operation: Operation, *operands: int, fresh: bool = False) -> int:
         """Emit an instruction, and return the first row that it writes."""
         return self.emit(operation, *operands, fresh=fresh)[0]
+
+    def fold(self, operation: Operation, rows: Iterable[int | None], empty: T) -> int | T:
+        """Return what an operation of two rows makes of several; ``empty`` where there is none."""
+        given = [row for row in rows if row is not None]
+        return reduce(partial(self.one, operation), given) if given else empty
 
     def sum(self, what: Sum, ahead: tuple[int, ...], pairs: Sequence[tuple[int, int]]) -> tuple[int, list[int]]:
         """Emit a sum over pairs of rows, as many at once as can be; return its row, and what it leaves of them."""
