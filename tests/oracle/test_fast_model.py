@@ -28,7 +28,7 @@ from tilewright.mapping import (
     tensor_bits,
 )
 from tilewright.validation import random_case
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.workload import ROLES, Axis, Operator, Tensor, matmul
 
 CASES_PER_SEED = 50
 KINDS = ("reads", "fills", "updates", "drains")
@@ -142,6 +142,22 @@ def test_random_nests_reach_what_makes_another_instance_the_busiest():
                             (tensor.role, view)}
     assert {("inputs", "write")} | {("outputs", view) for view in VIEWS} <= met
     assert {("keepers", 2), ("keepers", 3), (0.7, "shared"), (1 / 3, "shared"), (0.7, "single")} <= met
+
+
+@pytest.mark.parametrize(("slow", "ramp"), [("Main", 32 + 32 + 1), ("Between", 1 + 32 + 1)])
+def test_a_cold_start_waits_for_the_slowest_of_several_parents(slow, ramp):
+    """Inputs come from the outermost memory, weights by one between, 8 words each at 16 or 0.25 a cycle; 4 go out."""
+    rates = {name: Bandwidth(read=0.25 if name == slow else 16.0) for name in ("Main", "Between")}
+    operator = matmul("gemm", m=4, n=4, k=4)
+    accelerator = Accelerator("two ways in", (
+        Memory("Main", ROLES, ENERGY, bandwidth=rates["Main"]), Memory("Between", ("weights",), ENERGY,
+                                                                      bandwidth=rates["Between"]),
+        Memory("Buffer", ROLES, ENERGY, bandwidth=Bandwidth(16.0, 16.0), buffering="double")))
+    mapping = Mapping((LevelLoops("Main", (Loop("M", 2), Loop("N", 2))), LevelLoops("Between"),
+                       LevelLoops("Buffer", tuple(Loop(name, 1) for name in operator.sizes))))
+    case = Case("two ways in", operator, accelerator, mapping)
+    check(case)
+    assert single_cost(operator, accelerator, mapping).ramp_cycles == ramp
 
 
 @pytest.mark.parametrize(("words", "rate", "cycles"), [(21, 0.7, 30), (22, 0.7, 32), (7, 1 / 3, 21), (3, 0.1, 30)])

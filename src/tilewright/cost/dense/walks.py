@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
-from tilewright.cost.dense.nest import boundaries, standing
+from tilewright.cost.dense.nest import boundaries, keepers, standing
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import Layout, Slot, held_bits
@@ -51,11 +51,6 @@ class Walks:
                      and any(tensor.name in self.layout.keeps[at] and self._slides(tensor)
                              for tensor in self.operator.tensors))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the memories that are walked."""
-        return tuple(self.accelerator.levels[at].name for at in self.levels)
-
     def _slides(self, tensor: Tensor) -> bool:
         sizes = self.operator.sizes
         return any(len(axis.terms) > 1 and (tensor.is_output or (
@@ -63,7 +58,7 @@ class Walks:
 
     def _chain(self, tensor: Tensor) -> list[int]:
         """Levels that keep ``tensor``, outermost first, and the compute unit."""
-        return [*(at for at, kept in enumerate(self.layout.keeps) if tensor.name in kept), len(self.layout.keeps)]
+        return [*keepers(tensor, self.layout.keeps), len(self.layout.keeps)]
 
     @cached_property
     def _clusters(self) -> list[int]:
@@ -176,7 +171,8 @@ class Walks:
         kept: dict[object, Integers] = vars(columns).setdefault("_bits", {})  # by what is walked
         if (self.levels, self._parts) in kept:
             return kept[self.levels, self._parts]
-        ports = {(m, p): (name, RATE.format(port)) for m, name in enumerate(self.names) for p, port in enumerate(PORTS)}
+        ports = {(m, p): (self.accelerator.levels[at].name, RATE.format(port)) for m, at in enumerate(self.levels)
+                 for p, port in enumerate(PORTS)}
         exact = {place: columns.exact(key) for place, key in ports.items() if key in columns.numbers}
         count = max((np.size(words) for words, _ in exact.values()), default=1)
         found = np.zeros((len(self.levels), len(PORTS), 2, count), dtype=np.int64)
