@@ -81,7 +81,7 @@ class AgentPlans(Resumable):
 
 @dataclass(frozen=True)
 class AgentMethod:
-    """An agent of Stable-Baselines3 that learns to make plans, on episodes that count as samples."""
+    """An agent of Stable-Baselines3 or sb3-contrib that learns to make plans, on episodes that count as samples."""
 
     name: str
     episodes: Callable[[Any], Any]
