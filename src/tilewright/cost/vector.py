@@ -247,16 +247,16 @@ def _passes(graph: Graph, folds: dict[str, tuple[str, str]]) -> dict[str, _Pass]
     return found
 
 
-def _way(accelerator: Accelerator, unit: VectorUnit, role: str) -> list[Memory]:
-    """Return the memories that words of a role pass between home and the unit, outermost first."""
-    names = [memory.name for memory in accelerator.memories]
-    outer = accelerator.memories[:names.index(unit.memory or names[0]) + 1]
-    return [memory for memory in outer if memory.name == unit.memory or memory.can_keep(role, role)]
+def way(accelerator: Accelerator, role: str, first: int = 0) -> list[Memory]:
+    """Return the memories, from the ``first`` on, that words of a role pass on their way to the unit."""
+    memories, unit = accelerator.memories, accelerator.vector_unit.memory
+    end = [memory.name for memory in memories].index(unit or memories[0].name)
+    return [memory for memory in memories[first:end + 1] if memory.name == unit or memory.can_keep(role, role)]
 
 
 def _moved(whole: _Pass, bits: Any, accelerator: Accelerator) -> Iterator[tuple[Memory, Moved]]:
     """Yield each memory with the bits that it moves: read, filled, updated and drained."""
-    ways = {role: [memory.name for memory in _way(accelerator, accelerator.vector_unit, role)]
+    ways = {role: [memory.name for memory in way(accelerator, role)]
             for role in ("inputs", "outputs")}
     for memory in accelerator.memories:
         moved = dict.fromkeys(ACCESSES["shared"], 0)

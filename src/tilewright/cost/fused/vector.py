@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.cost.fused.shares import FusedShare
 from tilewright.cost.hardware import own_columns
 from tilewright.cost.records import KINDS, Count
-from tilewright.cost.vector import UNIT, accesses_pj, port_cycles
+from tilewright.cost.vector import UNIT, accesses_pj, port_cycles, way
 from tilewright.hardware import ACCESSES, Accelerator, Memory, exact_rate
 from tilewright.mapping import FusedTree, Turns, operations_of, tensor_bits
 from tilewright.workload import Operator, Tensor
@@ -60,13 +60,10 @@ def _words(tensor: Tensor, turns: Turns) -> np.ndarray:
 
 def _way(tensor: Tensor, home: str | None, accelerator: Accelerator) -> list[Memory]:
     """Return the memories that words pass between their home and the unit, outermost first."""
-    memories, unit = accelerator.memories, accelerator.vector_unit.memory
-    names = [memory.name for memory in memories]
+    memories = accelerator.memories
     able = [memory for memory in memories if memory.can_keep(tensor.name, tensor.role)] or [*memories[:1]]
-    start, end = names.index(home or able[0].name), names.index(unit or names[0])
-    inner = [memory for memory in memories[start + 1:end + 1]
-             if memory.name == unit or memory.can_keep(tensor.role, tensor.role)]
-    return [memories[start], *inner]
+    start = [memory.name for memory in memories].index(home or able[0].name)
+    return [memories[start], *way(accelerator, tensor.role, start + 1)]
 
 
 def _bits(tensor: Tensor, accelerator: Accelerator) -> Fraction:
