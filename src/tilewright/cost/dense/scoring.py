@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, KeptValues, share
 from tilewright.cost.dense.engine import await_engine
-from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.model import (
     ENERGY,
     EXCESS,
@@ -32,7 +31,7 @@ from tilewright.cost.dense.program import LANES, Machine
 from tilewright.cost.dense.single import single_cost
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
-from tilewright.cost.records import KINDS, Cost
+from tilewright.cost.records import Cost
 from tilewright.cost.tables import CostBatch, LayerCosts, Needs, TallyKey
 from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Bandwidth, Fanout, Memory, Number
 from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tensor_bits
@@ -213,18 +212,7 @@ class DenseModel:
         out = np.empty((len(program.names), len(part)))
         kernel_run(program, part.steps, part.ranks, (0, len(part)), columns, self.scratch(program), out)
         found = dict(zip(program.names, out, strict=True))
-        return found | self._walked(part, found, columns) if self.walks.levels else found
-
-    def _walked(self, batch: MappingBatch, first: dict[TallyKey, Floats], columns: Columns) -> dict[TallyKey, Floats]:
-        """Return the tallies of the instances that are busiest where those are not the first ones."""
-        count, none = len(batch), np.zeros(len(batch))
-        keys = [[[[(view, level, tensor.name, kind) for kind in KINDS] for tensor in self.operator.tensors]
-                 for view in VIEWS] for level in self.walks.levels]
-        flat = [key for memory in keys for view in memory for tensor in view for key in tensor]
-        out = np.array([first.get(key, none) for key in flat]).reshape(
-            len(keys), len(VIEWS), len(self.operator.tensors), len(KINDS), count)
-        self.walks.write(batch.steps, batch.ranks, (0, count), out, columns)
-        return {key: row for key, row in zip(flat, out.reshape(-1, count), strict=True) if key in first}
+        return found | self.walks.busiest(part.steps, part.ranks, found, columns)
 
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
@@ -373,9 +361,8 @@ def compile_walks() -> None:
     """Look for the busiest instances of one mapping, so that what does so is compiled and kept on disk."""
     array = Fanout("A", (2, 1))
     model = _smallest(array, replace(_KEEPS_ALL, name="I", bandwidth=Bandwidth(read=1.0)))
-    batch, walks = _only_mapping(model), model.walks
-    shape = len(walks.levels), len(VIEWS), len(model.operator.tensors), 4, 1
-    walks.write(batch.steps, batch.ranks, (0, 1), np.empty(shape))
+    batch = _only_mapping(model)
+    model.walks.busiest(batch.steps, batch.ranks, {})
 
 
 _KEEPS_ALL = Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0))

@@ -35,7 +35,7 @@ def counts(nest: Nest, *, busiest: bool) -> Counts:
     """Count by (level, tensor); the compute unit stands at the level after the last.
 
     Summed over instances, or, for ``busiest``, of the first instance of each memory: no other is busier but where
-    `busiest_counts` says so.
+    `busiest_tallies` says so.
     """
     found: Counts = {}
     for tensor in nest.operator.tensors:
@@ -60,23 +60,19 @@ def counts(nest: Nest, *, busiest: bool) -> Counts:
     return found
 
 
-def busiest_counts(nest: Nest, first: Counts) -> dict[int, dict[str, Counts]]:
-    """Count by level, view (`walks.VIEWS`) and (level, tensor) where another instance than the first may be busier."""
+def busiest_tallies(nest: Nest, first: Tallies) -> dict[TallyKey, int]:
+    """Return the words of the instances busiest in each view (`walks.VIEWS`) where those need not be the ``first``."""
     operator, loops = nest.operator, nest.loops
     layout = Layout(tuple(operator.sizes), tuple(level.name for level in nest.accelerator.levels),
                     tuple(Slot(loop.level, loop.side or "T") for loop in loops), nest.keeps)
     walks = Walks(operator, nest.accelerator, layout, unlimited=True)
-    if not walks.levels:
-        return {}
     steps = np.repeat(walks.sizes[None, :, None], len(loops) + 1, axis=0).astype(np.int32)
     for at, loop in enumerate(loops):
         steps[at:, layout.dimensions.index(loop.dimension)] = loop.step
-    out = np.array([[[[getattr(first.get((at, t.name), Count(0, 0, 0, 0)), kind) for kind in KINDS]
-                      for t in operator.tensors]] * len(VIEWS) for at in walks.levels], dtype=np.float64)[..., None]
-    walks.write(steps, np.zeros(steps.shape, dtype=np.int8), (0, 1), out)
-    return {at: {view: {(at, tensor.name): Count(*(int(words) for words in out[m, v, t, :, 0]))
-                        for t, tensor in enumerate(operator.tensors)} for v, view in enumerate(VIEWS)}
-            for m, at in enumerate(walks.levels)}
+    told = {(view, at, name, kind): first["busiest", at, name, kind]
+            for at in walks.levels for view in VIEWS for name in nest.keeps[at] for kind in KINDS}
+    found = walks.busiest(steps, np.zeros(steps.shape, dtype=np.int8), told)
+    return {key: int(words[0]) for key, words in found.items()}
 
 
 def delivered_to_first(nest: Nest, boundary: Boundary) -> int:
@@ -84,7 +80,7 @@ def delivered_to_first(nest: Nest, boundary: Boundary) -> int:
 
     Only the words of that instance are followed, from the outermost memory inward: what it evicts, less what starts
     from zero in its parent's own visit. Where lanes spread a sliding axis of the output (transposed convolution), a
-    word may come from another lane's earlier visit: `busiest_counts` follows it.
+    word may come from another lane's earlier visit: `busiest_tallies` follows it.
     """
     chain = [b for b in nest.boundaries(boundary.tensor) if b.child <= boundary.child]
     starts = _evicted_words_of_first(nest, chain[0].parent, boundary)
@@ -133,14 +129,10 @@ def last_tile(nest: Nest, boundary: Boundary) -> int:
 def tallies_of(nest: Nest) -> dict[TallyKey, int]:
     """Return what `DenseModel.tallies` does of many, of one mapping; whether it fits is not looked at."""
     found: dict[TallyKey, int] = {("total", -1, "", "steps"): cf.steps(nest), ("total", -1, "", "arrays"): 0}
-    first = counts(nest, busiest=True)
-    views = {"total": counts(nest, busiest=False), "busiest": first}
-    for walked in busiest_counts(nest, first).values():
-        for view, moved in walked.items():
-            views[view] = views.get(view, {}) | moved
-    for view, moved in views.items():
-        for (level, name), count in moved.items():
+    for view in ("total", "busiest"):
+        for (level, name), count in counts(nest, busiest=view == "busiest").items():
             found |= {(view, level, name, kind): getattr(count, kind) for kind in KINDS}
+    found |= busiest_tallies(nest, found)
     for tensor in nest.operator.tensors:
         for edge in nest.boundaries(tensor):
             if edge.child < len(nest.mapping.levels):

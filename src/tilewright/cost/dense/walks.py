@@ -1,7 +1,9 @@
 """What `busiest_kernels` needs to know of an operator on a machine: tables by memory, and arrays to work in."""
 
+from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import gcd, lcm, prod
 from typing import Any
 
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.cost.dense.nest import boundaries, keepers, standing
 from tilewright.cost.hardware import Columns, own_columns
+from tilewright.cost.records import KINDS
+from tilewright.cost.tables import TallyKey
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import Layout, Slot, held_bits
 from tilewright.workload import Axis, Operator, Tensor
@@ -184,13 +188,19 @@ class Walks:
         kept[self.levels, self._parts] = found
         return found
 
-    def write(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
-              out: NDArray[np.float64], columns: Columns | None = None) -> None:
-        """Write the words of the busiest instances to ``out`` (m, view, tensor, kind, b), where not of the first."""
+    def busiest(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], first: Dict[TallyKey, Any],
+                columns: Columns | None = None) -> dict[TallyKey, NDArray[np.float64]]:
+        """Return the words (b) of the busiest instances of memories that are walked; ``first`` tells the first ones."""
+        if not self.levels:
+            return {}
         from tilewright.cost.dense.busiest_kernels import settle  # noqa: PLC0415 - Numba takes long to import
 
-        settle(steps, ranks, span, self.sizes, self.tables, self.rates(columns), np.zeros(1), self.work(),
-               np.empty((0, 0)), out)
+        names, count = [tensor.name for tensor in self.operator.tensors], steps.shape[2]
+        keys = [(view, level, name, kind) for level, view, name, kind in product(self.levels, VIEWS, names, KINDS)]
+        words = np.array([np.broadcast_to(first.get(key, 0.0), count) for key in keys], dtype=np.float64)
+        settle(steps, ranks, (0, count), self.sizes, self.tables, self.rates(columns), np.zeros(1), self.work(),
+               np.empty((0, 0)), words.reshape(len(self.levels), len(VIEWS), len(names), len(KINDS), count))
+        return {key: row for key, row in zip(keys, words, strict=True) if key in first}
 
     @cached_property
     def sizes(self) -> Integers:
