@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_checked_optimum import LAYERS, OBJECTIVES, drawn_machine, least_of_all, space_of
+from test_checked_optimum import LAYERS, OBJECTIVES, checked_claim, drawn_machine, least_of_all, space_of
 
 import tilewright as tw
-from tilewright.cost.reference import GivenUp, check_claim, walk
+from tilewright.api.proving import LayerRules
+from tilewright.cost.reference import GivenUp, walk
 from tilewright.cost.reference.proof_mappings import orders
 from tilewright.cost.reference.ragged import LeftChains, RaggedProof
 from tilewright.cost.reference.ragged_bounds import RegionBounds
 from tilewright.cost.reference.ragged_counts import ChainCounts
 from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
-from tilewright.mapping import KeptSets, LevelLoops, Loop, Mapping, MapSpace, full_keeps, is_legal
+from tilewright.mapping import KeptSets, LevelLoops, Loop, Mapping, MappingBatch, MapSpace, full_keeps, is_legal
 from tilewright.workload import ROLES, convolution, einsum, matmul
 
 SMALL = (
@@ -130,8 +131,8 @@ def test_what_holds_and_what_does_not_is_what_enumeration_finds_with_imperfect_t
         return
     space, score, _ = space_of(operator, machine, objective, True)
     best = least[objective]
-    assert check_claim(space, best, score).holds
-    beaten = check_claim(space, best * 1.001, score)
+    assert checked_claim(space, best, score).holds
+    beaten = checked_claim(space, best * 1.001, score)
     assert beaten.holds is False and best * (1 - 1e-9) <= beaten.score == score(beaten.better) < best * 1.001
 
 
@@ -251,9 +252,9 @@ def test_what_takes_no_energy_is_bound_by_its_cycles():
     free = Accelerator("free", (Memory("DRAM", ROLES, AccessEnergy(0.0, 0.0, 0.0, 0.0)), Fanout("PEs", (2, 2))),
                        Compute("MAC", 0.0))
     space, score, _ = space_of(matmul("m", m=5, n=3, k=2), free, "latency", True)
-    assert check_claim(space, 9.0, score).holds and check_claim(space, 9.1, score).holds is False
+    assert checked_claim(space, 9.0, score).holds and checked_claim(space, 9.1, score).holds is False
     space, score, _ = space_of(matmul("m", m=5, n=3, k=2), free, "energy", True)
-    assert check_claim(space, 0.0, score).holds and check_claim(space, 1e-6, score).holds is False
+    assert checked_claim(space, 0.0, score).holds and checked_claim(space, 1e-6, score).holds is False
 
 
 def tight(around, dram, local):
@@ -269,8 +270,8 @@ def tight(around, dram, local):
 def only_what_beats_it_is_refuted(machine, operator, best):
     """Assert that the energy of a mapping, which is the best, holds as the least, and a little more does not."""
     space, score, _ = space_of(operator, machine, "energy", True)
-    assert check_claim(space, score(best), score).holds
-    assert check_claim(space, score(best) * 1.0001, score).holds is False
+    assert checked_claim(space, score(best), score).holds
+    assert checked_claim(space, score(best) * 1.0001, score).holds is False
 
 
 def test_loops_at_a_memory_that_keeps_nothing_cut_tiles_otherwise_than_those_around_them():
@@ -337,3 +338,15 @@ def test_certificates_of_imperfect_tiling_hold_as_they_are(certificate, fault, t
     found = tw.verify(place)[0]
     assert found.holds is (fault == "none")
     assert fault != "none" or "the optimum: holds (1 kept sets, " in str(found)
+
+
+def test_mappings_that_are_scored_at_once_score_what_each_does_by_itself():
+    operator, machine = matmul("m", m=500, n=768, k=2048), tw.load_accelerator("edge-s2")
+    space, _, scorer = space_of(operator, machine, "latency+2*energy", True)
+    rules = LayerRules(space, scorer)
+    whole, rng = MapSpace(operator, machine, "imperfect"), np.random.default_rng(7)
+    drawn = MappingBatch.joined([whole.draw(rng, 20), whole.fitting(rng, 100)])
+    mappings = [drawn.mapping(index, operator.sizes) for index in range(len(drawn))]
+    scores = rules.some(mappings)
+    assert scores == pytest.approx([rules.one(mapping) for mapping in mappings], rel=1e-9)
+    assert 0 < np.isinf(scores).sum() < len(scores)

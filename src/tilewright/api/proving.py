@@ -4,14 +4,19 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
 from pathlib import Path
+
+import numpy as np
 
 from tilewright.api.evaluation import case_cost
 from tilewright.api.runs import open_run
 from tilewright.base import InputError, open_binary
+from tilewright.cost import cost_model
 from tilewright.cost.reference import EQUAL, TOUCH_BUDGET, GivenUp, ProofSpace, check_claim
 from tilewright.jobs import Stop, present_stop
-from tilewright.mapping import Constraints, Mapping, MapSpace, full_keeps, is_legal, load_constraints
+from tilewright.mapping import Constraints, Mapping, MappingBatch, MapSpace, full_keeps, is_legal, load_constraints
 from tilewright.search import Objective, Scorer
 from tilewright.store import LayerRecord, RequestRecord, accelerator_of, mapping_of, operator_of
 
@@ -138,30 +143,53 @@ def provable(space: MapSpace, request: RequestRecord) -> ProofSpace:
         for weight, metric in scorer.weights), dict(space.constraints.keeps), space.tiling == "imperfect")
 
 
+@dataclass(frozen=True)
+class LayerRules:
+    """What mappings of a layer score by the model's rules; infinity where they are not legal."""
+
+    space: ProofSpace
+    scorer: Scorer
+
+    def one(self, mapping: Mapping, most: int = TOUCH_BUDGET // 100) -> float:
+        """Return the score of a mapping, by the oracle unless that would touch more than so many words."""
+        operator, machine = self.space.operator, self.space.accelerator
+        if not is_legal(mapping, operator, machine):
+            return inf
+        cost = case_cost(operator, machine, mapping, reference=self._touches <= most)
+        return float(self.scorer.values(float(cost.latency_cycles), cost.energy_pj, machine.area_um2))
+
+    def some(self, mappings: list[Mapping]) -> list[float]:
+        """Return the scores of mappings that keep the same."""
+        operator, machine = self.space.operator, self.space.accelerator
+        if self._touches <= TOUCH_BUDGET // 100:
+            return [self.one(mapping) for mapping in mappings]
+        batch = MappingBatch.from_mappings(mappings, operator, machine)
+        costs = cost_model(operator, machine, batch.layout).score(batch)
+        found: list[float] = np.where(costs.legal, self.scorer.values(
+            costs.latency_cycles, costs.energy_pj, machine.area_um2), inf).tolist()
+        return found
+
+    @cached_property
+    def _touches(self) -> int:
+        operator = self.space.operator
+        return operator.macs * len(operator.tensors) * len(self.space.accelerator.memories)
+
+
 def _checked(layer: LayerRecord, space: ProofSpace, scorer: Scorer, optimum: bool, watch: _Watch) -> CheckedClaim:
     """Check what is said of one layer, or that its mapping is the optimum."""
-    operator, machine = space.operator, space.accelerator
-    search, bounds = layer.search, layer.bounds
+    search, bounds, rules = layer.search, layer.bounds, LayerRules(space, scorer)
     score = None if search is None else search.score
     bound = score if optimum else None if bounds is None else bounds.score
-    touches = operator.macs * len(operator.tensors) * len(machine.memories)
-
-    def scored(mapping: Mapping, most: int = TOUCH_BUDGET // 100) -> float:
-        if not is_legal(mapping, operator, machine):
-            return float("inf")
-        cost = case_cost(operator, machine, mapping, reference=touches <= most)
-        return float(scorer.values(float(cost.latency_cycles), cost.energy_pj, machine.area_um2))
-
     if layer.mapping is None or score is None or bound is None:
         return CheckedClaim(layer.name, score, bound, None, layer.reason or "no mapping or no bound is given")
     mapping = mapping_of(layer)
-    again = scored(mapping, TOUCH_BUDGET)
+    again = rules.one(mapping, TOUCH_BUDGET)
     wrong = [f"its mapping scores {again:.9g}"] if not abs(again - score) <= EQUAL * score else []
     wrong += [f"the bound is not at most {score:.9g}, which was found"] if not bound <= score * (1 + EQUAL) else []
     wrong += _outside(mapping, space)
     if wrong:
         return CheckedClaim(layer.name, score, bound, False, "; ".join(wrong))
-    verdict = check_claim(space, bound, scored, look=watch.look)
+    verdict = check_claim(space, bound, rules.some, look=watch.look)
     return CheckedClaim(layer.name, score, bound, verdict.holds, verdict.reason, verdict.better)
 
 

@@ -9,10 +9,11 @@ in place at each memory. Counts are exact but for what only the order of several
 there the least is taken, so that the few pairs left are written out as mappings, and scored by who asks.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from tilewright.hardware import Fanout
 from tilewright.mapping import Mapping
 
 MOST_ROWS = 30_000_000
-MOST_TRIED = 100_000
+MOST_TRIED, SCORED_AT_ONCE = 1_000_000, 2000
 MOST_PAIRS = 20_000_000_000
 """Pairs of halves that are looked at for what memories keep, at most: a quarter of an hour."""
 CHUNK = 1 << 20
@@ -435,14 +436,14 @@ class Verdict:
     score: float | None = None
 
 
-def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], float], most: int = MOST_TRIED,
-                look: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+def check_claim(space: ProofSpace, claim: float, score: Callable[[list[Mapping]], Sequence[float]],
+                most: int = MOST_TRIED, look: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
     """Check that no mapping of a space, whatever memories keep, scores below ``claim``.
 
     Parameters
     ----------
     score
-        Returns what a mapping scores, by the model's rules.
+        Returns what mappings that keep the same score, by the model's rules.
     most
         Mappings that are written out and scored at most.
     look
@@ -457,13 +458,32 @@ def check_claim(space: ProofSpace, claim: float, score: Callable[[Mapping], floa
         proof = RaggedProof(RaggedSpace(space, kept), claim, told) if space.ragged else KeptProof(
             space, kept, claim, known, told)
         try:
-            for mapping in proof.mappings():
-                tried += 1
+            for some in _together(proof.mappings()):
+                found, tried = score(some), tried + len(some)
+                least, better = min(zip(found, some, strict=True), key=itemgetter(0))
+                if least < claim * (1 - EQUAL):
+                    return Verdict(False, f"a mapping scores {least:.9g}", better, least)
                 if tried > most:
                     raise GivenUp(f"there are more than {most:,} mappings that would have to be scored")
-                if (found := score(mapping)) < claim * (1 - EQUAL):
-                    return Verdict(False, f"a mapping scores {found:.9g}", mapping, found)
+                told()
         except GivenUp as end:
             return Verdict(None, f"after {number:,} of {total:,} kept sets {end}")
         count += proof.count
     return Verdict(True, f"{total:,} kept sets, {count:,} {what}, {tried:,} mappings scored")
+
+
+def _together(mappings: Iterator[Mapping]) -> Iterator[list[Mapping]]:
+    """Yield mappings some at once, also those that come before it is given up."""
+    some = list[Mapping]()
+    try:
+        for mapping in mappings:
+            some.append(mapping)
+            if len(some) == SCORED_AT_ONCE:
+                yield some
+                some = []
+    except GivenUp:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some

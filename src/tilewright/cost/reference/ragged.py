@@ -74,6 +74,7 @@ class RaggedProof:
         self.cut = log(self.claim) + np.log1p(-EQUAL)
         self.count = 0
         """Regions that were looked at."""
+        self._written = set[tuple[tuple[bytes, bool], ...]]()
 
     def mappings(self) -> Iterator[Mapping]:
         """Yield mappings of which it is not shown that they score no less than the claim."""
@@ -227,7 +228,15 @@ class RaggedProof:
         groups = [self._of_extents(rows, g, walk, slack, bound.slope) for g, walk in enumerate(walks)]
         listed = [own for own in groups if own is not None]
         joined = self._joined(fine, listed, slack) if len(listed) == len(groups) else None
-        return None if joined is None else (mapping for row in joined for mapping in self._mappings(listed, row))
+        return None if joined is None else (mapping for row in joined if self._new(listed, row)
+                                            for mapping in self._mappings(listed, row))
+
+    def _new(self, listed: list[LeftChains], row: Indices) -> bool:
+        """Whether a combination of chains was in no region before: what runs innermost tells several apart."""
+        known, told = len(self._written), tuple((own.extents[at].tobytes(), bool(own.parted[at])) for own, at in zip(
+            listed, row, strict=True))
+        self._written.add(told)
+        return len(self._written) > known
 
     def _chains(self, g: int, walk: ChainWalk, slack: float) -> Indices | None:
         """Return ``(n, v)`` the chains of a group that cost too little to be left out; None where they are too many."""
