@@ -122,15 +122,18 @@ class SparseNest:
             yield {tensor.name: self._sample(rng, tensor) for tensor in self.operator.tensors}
 
     def _sample(self, rng: Generator, tensor: Tensor) -> Flags:
-        mask = np.zeros(int(self.word[tensor.name].max()) + 1, dtype=np.bool_)
         known = self.touched[tensor.name]
         if tensor.even:
-            mask[known] = even_mask(len(known), tensor.density, rng.random())
-            return mask
+            return self._mask(tensor, known[even_mask(len(known), tensor.density, rng.random())])
         mean = tensor.density * len(known)
         few = floor(mean + 1e-9)
         few += bool(rng.random() < mean - few)
-        mask[rng.choice(known, few, replace=False)] = True
+        return self._mask(tensor, rng.choice(known, few, replace=False))
+
+    def _mask(self, tensor: Tensor, nonzero: Indices) -> Flags:
+        """Return of each word of a tensor whether it is among some."""
+        mask = np.zeros(int(self.word[tensor.name].max()) + 1, dtype=np.bool_)
+        mask[nonzero] = True
         return mask
 
     def every(self) -> Iterator[Masks]:
@@ -146,17 +149,12 @@ class SparseNest:
                 raise InputError(f"{tensor.name}.density", "must give a whole number of words", tensor.density)
             if tensor.even:
                 kinds = Fraction(tensor.density).limit_denominator(len(known)).denominator
-                choices.append([tuple(known[even_mask(len(known), tensor.density, (turn + 0.5) / kinds)])
-                                for turn in range(kinds)])
-                continue
-            choices.append([tuple(known[list(some)]) for some in combinations(range(len(known)), few)])
-        for chosen in product(*choices):
-            masks = {}
-            for tensor, words in zip(self.operator.tensors, chosen, strict=True):
-                mask = np.zeros(int(self.word[tensor.name].max()) + 1, dtype=np.bool_)
-                mask[list(words)] = True
-                masks[tensor.name] = mask
-            yield masks
+                nonzero = [known[even_mask(len(known), tensor.density, (turn + 0.5) / kinds)] for turn in range(kinds)]
+            else:
+                nonzero = [known[list(some)] for some in combinations(range(len(known)), few)]
+            choices.append([self._mask(tensor, words) for words in nonzero])
+        for masks in product(*choices):
+            yield dict(zip(self.word, masks, strict=True))
 
 
 class Crossed:
@@ -251,25 +249,19 @@ class _Walk:
         memory = self.nest.accelerator.levels[level]
         given = self.sparsity.compression(memory.name, tensor.name, tensor.role) if self.sparsity else None
         alive = self.nonzero[tensor.name][word]
-        bits: NDArray[np.float64]
         if given is None:
             return np.ones(len(word), dtype=np.bool_), np.zeros(len(word))
         sides = self.nest.tile(level, tensor)
         tile, row = prod(sides), sides[-1]
         if given.format == "bitmask":
             return alive, np.ones(len(word))
-        if given.format == "coordinates":
-            bits = alive.astype(np.float64) * (given.bits or _bits(tile))
-            return alive, bits
-        if given.format == "csr":
-            bits = alive.astype(np.float64) * (given.bits or _bits(row)) + (tile // row + 1) * _bits(tile + 1) / tile
-            return alive, bits
-        if given.format == "uop-cp":
-            offsets = sum(prod(sides[:rank]) * (sides[rank] + 1) for rank in range(len(sides) - 1))
-            bits = alive.astype(np.float64) * (given.bits or _bits(row))
-            return alive, bits + offsets * (given.bits or _bits(tile + 1)) / tile
-        raise InputError(f"{memory.name}.{tensor.name}", "must have another format to be walked", given.format,
-                         "See run_length_words")
+        offsets = {"coordinates": 0, "csr": (tile // row + 1) * _bits(tile + 1), "uop-cp": (given.bits or _bits(
+            tile + 1)) * sum(prod(sides[:rank]) * (sides[rank] + 1) for rank in range(len(sides) - 1))}
+        if given.format not in offsets:
+            raise InputError(f"{memory.name}.{tensor.name}", "must have another format to be walked", given.format,
+                             "See run_length_words")
+        place = given.bits or _bits(tile if given.format == "coordinates" else row)
+        return alive, alive.astype(np.float64) * place + offsets[given.format] / tile
 
     def _record(self, level: int, tensor: Tensor, kind: str, what: tuple[NDArray[Any], ...]) -> None:
         """Note accesses: the word and the instance of each, and whether it takes energy and time."""
