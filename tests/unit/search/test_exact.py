@@ -1,5 +1,6 @@
 """The exact mapper: what it proves is true."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -139,6 +140,17 @@ def test_a_layer_of_resnet_is_mapped_optimally():
     result = search(operator, EYERISS, space=space, mapper="exact", budget=Budget(10**7, 60.0))
     assert result.complete and result.gap == 0
     assert search(operator, EYERISS, space=space, budget=5_000).score >= result.score
+
+
+def test_layers_share_what_comes_and_goes_only_where_words_are_as_wide_and_memories_keep_the_same():
+    def ramp(operator, **keeps):
+        space = MapSpace(operator, EYERISS, "imperfect", Constraints(keeps=keeps))
+        return Tables.unlisted(space, Objective.parse("edp")).ramp
+
+    plain, larger = matmul("m", m=16, n=16, k=16), matmul("l", m=32, n=16, k=8)
+    wide = replace(plain, tensors=tuple(replace(tensor, word_bits=32) for tensor in plain.tensors))
+    np.testing.assert_array_equal(ramp(plain)[:, 3:] * 2, ramp(wide)[:, 3:])
+    assert ramp(larger) is ramp(plain) and len(ramp(plain, GLB=("I",))) < len(ramp(plain))
 
 
 def test_a_gap_that_is_allowed_ends_the_search_sooner():

@@ -48,8 +48,10 @@ def test_only_a_better_mapping_takes_the_place_of_another(library):
     assert library.add([made(score=10.0, run="equal")]) == 0
     assert library.add([made(score=11.0, run="worse")]) == 0
     assert [one.run_id for one in library.entries()] == ["first"]
-    assert library.add([made(score=9.0, run="better")]) == 1
-    assert [(one.run_id, one.score) for one in library.entries()] == [("better", 9.0)]
+    other = Mapping((MAPPING.levels[0], replace(MAPPING.levels[1], loops=(Loop("P", 2),)), *MAPPING.levels[2:]))
+    better = entry(space(), "edp", other, (9.0, 6, 3.0), Provenance("net", "better", "auto", "1", 5, datetime.now(UTC)))
+    assert library.add([better]) == 1
+    assert library.entries() == (better,)
 
 
 def test_what_decides_the_cost_tells_entries_apart_and_names_do_not(library):
