@@ -105,15 +105,8 @@ class RaggedProof:
                 yield from found
 
     def _parts(self, region: Region, bound: RegionBound, cases: list[Region]) -> list[Region]:
-        """Return what a region falls into: by full sides, lanes, what runs innermost, extents, or narrower ranges.
-
-        What runs innermost at the last memory but one tells most.
-        """
-        if cases and (region.few or region.case[-1] is None):
-            return cases
-        halves = self._halved(region, bound)
-        by_lanes = bool(halves) and halves[0].lanes is not region.lanes
-        found = self._full(region, bound) or (halves if by_lanes else []) or cases or halves
+        """Return what a region falls into: by what runs innermost, full sides, lanes, extents, or narrower ranges."""
+        found = cases or self._full(region, bound) or self._halved(region, bound)
         if not found:
             finer = self._finer(region)
             found = [finer] if finer is not None else self._cut(region)
