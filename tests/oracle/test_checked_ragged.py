@@ -179,8 +179,8 @@ def test_a_dimension_along_both_sides_of_an_array_may_be_cut_into_fewer_pieces_f
     at = space.groups.index((groups.index("M"),))
     assert ChainCounts(space, (NO_LOOP, NO_LOOP), space.groups[at], extents, True).may_part().all()
     parts = ((5, "X"), (3, "Y"))
-    assert parts in proof._sides(0, 7, 3, parted=True) and parts not in proof._sides(0, 7, 3, parted=False)
-    assert proof._fits(0, {0: (7, 3)}, (parts,)) and not proof._fits(0, {0: (7, 2)}, (((5, "X"), (2, "Y")),))
+    assert (parts,) in proof._laid(0, [(7, 3, True)]) and (parts,) not in proof._laid(0, [(7, 3, False)])
+    assert (((5, "X"), (2, "Y")),) not in proof._laid(0, [(7, 2, True)])
 
 
 @pytest.mark.sample(60)

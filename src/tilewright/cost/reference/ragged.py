@@ -75,6 +75,7 @@ class RaggedProof:
         self.count = 0
         """Regions that were looked at."""
         self._written = set[tuple[tuple[bytes, bool], ...]]()
+        self._ways = dict[tuple[int, int, int, bool], list[tuple[tuple[Part, ...], int, int]]]()
 
     def mappings(self) -> Iterator[Mapping]:
         """Yield mappings of which it is not shown that they score no less than the claim."""
@@ -389,8 +390,8 @@ class RaggedProof:
             steps = {d: (int(own[v]), int(own[v + 1])) for d, own in enumerate(extents) if own[v] > own[v + 1]}
             if array:
                 laid = (tuple(Loop(names[d], step, along) for axis in "XY" for d, sides in zip(
-                    steps, chosen, strict=True) for step, along in sides if along == axis) for chosen in product(
-                        *(self._sides(m, *steps[d], parted=parted[d]) for d in steps)) if self._fits(m, steps, chosen))
+                    steps, chosen, strict=True) for step, along in sides if along == axis)
+                    for chosen in self._laid(m, [(*steps[d], parted[d]) for d in steps]))
                 # Then it makes no difference along which side of the array lanes lie.
                 alike = all(space.even(t, m) for t in space.tensors) and not any(
                     parted[d] or d in self._slid for d in steps)
@@ -411,28 +412,40 @@ class RaggedProof:
         """Dimensions along which windows slide."""
         return {d for window in self.space.windows for d in (window.first, window.second)}
 
-    def _sides(self, m: int, outside: int, inside: int, *, parted: bool) -> list[tuple[Part, ...]]:
-        """Return the steps of a dimension along the sides of the array inside a memory.
+    def _laid(self, m: int, chains: list[tuple[int, int, bool]], across: int = 1, down: int = 1,
+              ) -> Iterator[tuple[tuple[Part, ...], ...]]:
+        """Yield ways to lay lanes of dimensions along the sides of the array inside a memory, where others lie there.
+
+        Of each dimension its extents outside and inside are given, and whether those between may be any.
+        """
+        if not chains:
+            yield ()
+            return
+        for sides, wide, high in self._sides(m, *chains[0]):
+            if self._fits(m, across * wide, down * high):
+                for more in self._laid(m, chains[1:], across * wide, down * high):
+                    yield sides, *more
+
+    def _sides(self, m: int, outside: int, inside: int, parted: bool) -> list[tuple[tuple[Part, ...], int, int]]:
+        """Return the steps of a dimension along the sides of the array inside a memory, and its lanes there.
 
         Between them are extents that divide as their lanes do, or any for chains that are ``parted``.
         """
         if len(self.space.sides[m]) == 1 and not (parted and self.space.folds(m)):
-            return [((inside, "Y" if self.space.array(m).shape[0] == 1 else "X"),)]
-        between = range(inside, outside + 1) if parted else range(inside, outside + inside, inside)
-        steps = dict.fromkeys(min(step, outside) for step in between)
-        return [(*(((step, "X"),) if step < outside else ()), *(((inside, "Y"),) if inside < step else ()))
-                for step in steps]
+            lanes = ceil_div(outside, inside)
+            return [(((inside, "Y"),), 1, lanes)] if self.space.array(m).shape[0] == 1 else [
+                (((inside, "X"),), lanes, 1)]
+        if (chain := (m, outside, inside, parted)) not in self._ways:
+            between = range(inside, outside + 1) if parted else range(inside, outside + inside, inside)
+            ways = [(step, ceil_div(outside, step), ceil_div(step, inside)) for step in dict.fromkeys(
+                min(step, outside) for step in between)]
+            self._ways[chain] = [((*(((step, "X"),) if wide > 1 else ()), *(((inside, "Y"),) if high > 1 else ())),
+                                  wide, high) for step, wide, high in ways if self._fits(m, wide, high)]
+        return self._ways[chain]
 
-    def _fits(self, m: int, steps: dict[int, tuple[int, int]], chosen: tuple[tuple[Part, ...], ...]) -> bool:
-        """Whether lanes fit along the sides of the array inside a memory."""
-        lanes: dict[str, int] = {"X": 1, "Y": 1}
-        for (outside, _), sides in zip(steps.values(), chosen, strict=True):
-            extent = outside
-            for step, axis in sides:
-                lanes[axis] *= ceil_div(extent, step)
-                extent = step
-        return laid_out(self.space.array(m), lanes["X"], lanes["Y"]) and prod(lanes.values()) <= prod(
-            self.space.sides[m])
+    def _fits(self, m: int, across: int, down: int) -> bool:
+        """Whether so many lanes fit along the sides of the array inside a memory."""
+        return laid_out(self.space.array(m), across, down) and across * down <= prod(self.space.sides[m])
 
 
 def without(region: Region, bound: RegionBound, slack: float) -> Region:
