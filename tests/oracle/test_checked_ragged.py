@@ -66,8 +66,7 @@ def case_of(space, mapping):
             found.append(NO_LOOP)
             continue
         kinds = [tuple(space.unused[d].tolist()) for d in dims]
-        known = kinds[-1] in space.classes
-        kind = space.classes.index(kinds[-1]) if known else 0
+        known, kind = kinds[-1] in space.classes, space.kind(dims[-1])
         slid = [k for k, window in enumerate(space.windows) if dims[-1] in {window.first, window.second}]
         slide = -1
         if slides and not space.classes[kind][space.windows[0].tensor]:

@@ -29,7 +29,7 @@ from tilewright.cost.reference.ragged_bounds import (
     RegionRows,
 )
 from tilewright.cost.reference.ragged_counts import ChainCounts, ceil_div
-from tilewright.cost.reference.ragged_space import RaggedSpace
+from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace
 from tilewright.mapping import LevelLoops, Loop, Mapping
 
 MOST_JOINED, MOST_LISTED, FEW, MOST_SPLIT = 500_000, 30_000, 300, 500
@@ -74,7 +74,7 @@ class RaggedProof:
         self.cut = log(self.claim) + np.log1p(-EQUAL)
         self.count = 0
         """Regions that were looked at."""
-        self._written = set[tuple[tuple[bytes, bool], ...]]()
+        self._written = set[tuple[Any, ...]]()
         self._ways = dict[tuple[int, int, int, bool], list[tuple[tuple[Part, ...], int, int]]]()
 
     def mappings(self) -> Iterator[Mapping]:
@@ -222,13 +222,14 @@ class RaggedProof:
         groups = [self._of_extents(rows, g, walk, slack, bound.slope) for g, walk in enumerate(walks)]
         listed = [own for own in groups if own is not None]
         joined = self._joined(fine, listed, slack) if len(listed) == len(groups) else None
-        return None if joined is None else (mapping for row in joined if self._new(listed, row)
-                                            for mapping in self._mappings(listed, row))
+        kinds = [-1 if rest is None else rest.kind for rest in region.case]
+        return None if joined is None else (mapping for row in joined if self._new(listed, row, kinds)
+                                            for mapping in self._mappings(listed, row, kinds))
 
-    def _new(self, listed: list[LeftChains], row: Indices) -> bool:
-        """Whether a combination of chains was in no region before: what runs innermost tells several apart."""
-        known, told = len(self._written), tuple((own.extents[at].tobytes(), bool(own.parted[at])) for own, at in zip(
-            listed, row, strict=True))
+    def _new(self, listed: list[LeftChains], row: Indices, kinds: list[int]) -> bool:
+        """Whether a combination of chains was in no region before with the same kinds of loops innermost."""
+        known, chains = len(self._written), zip(listed, row, strict=True)
+        told = (*kinds, *((own.extents[at].tobytes(), bool(own.parted[at])) for own, at in chains))
         self._written.add(told)
         return len(self._written) > known
 
@@ -378,8 +379,11 @@ class RaggedProof:
 
     # Mappings.
 
-    def _mappings(self, listed: list[LeftChains], row: Indices) -> Iterator[Mapping]:
-        """Yield the mappings of a combination of chains, in every order of loops that may be best."""
+    def _mappings(self, listed: list[LeftChains], row: Indices, kinds: list[int]) -> Iterator[Mapping]:
+        """Yield the mappings of a combination of chains, in every order of loops that may be best.
+
+        Of these but the ones that have loops of such ``kinds`` innermost, as others are in other regions.
+        """
         space, nodes, names = self.space, len(self.space.passages) + 1, [group[0] for group in self.space.space.groups]
         extents, parted = np.ones((len(names), nodes), dtype=np.int64), dict[int, bool]()
         for g, group in enumerate(space.groups):
@@ -401,7 +405,8 @@ class RaggedProof:
             inside = {names[d]: step for d, (_, step) in steps.items()}
             last = m == len(space.memories) - 1
             choices.append([tuple(Loop(name, inside[name]) for name in order) for order in (
-                [tuple(counts)] if last else orders(space.space, counts))])
+                [tuple(counts)] if last else orders(space.space, counts)) if last or kinds[m] == (
+                    space.kind(names.index(order[-1])) if order else NO_LOOP.kind)])
         levels = space.space.accelerator.levels
         for chosen in product(*choices):
             yield Mapping(tuple(LevelLoops(level.name, loops, space.kept.get(level.name))

@@ -206,6 +206,11 @@ class RaggedSpace:
         found = sorted({tuple(row) for row in self.unused.tolist() if any(row)})
         return found or [(False,) * len(self.tensors)]
 
+    def kind(self, d: int) -> int:
+        """Return by which class cases tell that a dimension runs innermost: the first if all tensors use it."""
+        unused = tuple(self.unused[d].tolist())
+        return self.classes.index(unused) if unused in self.classes else 0
+
     @cached_property
     def windows(self) -> list[SlidingAxis]:
         """Axes along which windows slide."""
