@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import tilewright as tw
 from tilewright.api.proving import LayerRules
 from tilewright.cost.reference import GivenUp, walk
 from tilewright.cost.reference.proof_mappings import orders
+from tilewright.cost.reference.proofs import _together
 from tilewright.cost.reference.ragged import LeftChains, RaggedProof
-from tilewright.cost.reference.ragged_bounds import RegionBounds
+from tilewright.cost.reference.ragged_bounds import STEEPEST, PricedScore, RegionBounds
 from tilewright.cost.reference.ragged_counts import ChainCounts
 from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
@@ -349,3 +351,88 @@ def test_mappings_that_are_scored_at_once_score_what_each_does_by_itself():
     scores = rules.some(mappings)
     assert scores == pytest.approx([rules.one(mapping) for mapping in mappings], rel=1e-9)
     assert 0 < np.isinf(scores).sum() < len(scores)
+
+
+def test_lanes_lie_in_every_way_that_fits_and_in_no_other():
+    operator = matmul("m", m=6, n=4, k=3)
+    for flexible in (False, True):
+        machine = Accelerator("laid", (Memory("D", ROLES, AccessEnergy(1.0, 1.0, 1.0, 1.0)), Fanout(
+            "F", (4, 4), flexible=flexible), Memory("L", ROLES, AccessEnergy(1.0, 1.0, 1.0, 1.0))))
+        proof = RaggedProof(RaggedSpace(space_of(operator, machine, "edp", True)[0], full_keeps(
+            Mapping((LevelLoops("D"), LevelLoops("F"), LevelLoops("L"))), operator, machine)), 1.0)
+        chains, expected = [(6, 2, True), (4, 2, flexible), (3, 2, True)], set()
+        ways = [{step for step in range(inside, outside + 1) if parted or step % inside == 0 or step == outside}
+                for outside, inside, parted in chains]
+        for steps in product(*ways):
+            across = np.prod([-(-outside // step) for step, (outside, _, _) in zip(steps, chains, strict=True)])
+            down = np.prod([-(-step // inside) for step, (_, inside, _) in zip(steps, chains, strict=True)])
+            if across * down <= 16 and (flexible or (across <= 4 and down <= 4)):
+                expected.add(tuple((*(((step, "X"),) if step < outside else ()), *(((inside, "Y"),) if inside < step
+                                                                                   else ()))
+                                   for step, (outside, inside, _) in zip(steps, chains, strict=True)))
+        found = list(proof._laid(0, chains))
+        assert set(found) == expected and len(found) == len(expected) > 1
+
+
+def test_chains_are_written_once_for_what_runs_innermost_and_whether_their_sides_divide():
+    operator, machine = matmul("m", m=2, n=2, k=2), tw.load_accelerator("edge-s2")
+    space = RaggedSpace(space_of(operator, machine, "edp", True)[0], full_keeps(
+        Mapping(tuple(LevelLoops(level.name) for level in machine.levels)), operator, machine))
+    proof, own = RaggedProof(space, 1.0), np.ones((1, 6, 1), dtype=np.int64)
+    for parted, kinds, new in ((False, [0, -1], True), (True, [0, -1], True), (False, [-1, 0], True),
+                               (True, [0, -1], False), (False, [0, -1], False)):
+        chain = LeftChains(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), own, np.array([parted]))
+        assert proof._new([chain], np.array([0]), kinds) is new
+
+
+@pytest.mark.parametrize("kind", [-1, 0, 1, 2])
+def test_mappings_of_a_region_run_innermost_what_it_says(kind):
+    operator, energy = matmul("m", m=4, n=4, k=4), AccessEnergy(1.0, 1.0, 1.0, 1.0)
+    machine = Accelerator("two", (Memory("D", ROLES, energy), Memory("L", ROLES, energy)))
+    space = RaggedSpace(space_of(operator, machine, "edp", True)[0], {"D": ("I", "W", "O"), "L": ("I", "W", "O")})
+    proof = RaggedProof(space, 1.0)
+    names = [group[0] for group in space.space.groups]
+    for first in (2, 4):
+        chains = [LeftChains(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 0)), np.array([[[4], [first], [1]]]), np.array(
+            [False])) for _ in space.groups]
+        found = [[loop.dimension for loop in mapping.levels[0].loops]
+                 for mapping in proof._mappings(chains, np.zeros(3, dtype=np.int64), [kind])]
+        innermost = [space.kind(names.index(own[-1])) if own else -1 for own in found]
+        assert len(found) == (2 if first == 2 and kind >= 0 else first == 4 and kind < 0) and set(innermost) <= {kind}
+
+
+@pytest.mark.parametrize("objective", ["edp", "latency", "latency+2*energy"])
+def test_slopes_of_scores_bound_them(objective):
+    operator, machine = convolution("x", in_channels=5, out_channels=3, in_size=11, kernel=3), tw.load_accelerator(
+        "simba-like")
+    space = RaggedSpace(space_of(operator, machine, objective, True)[0], full_keeps(
+        Mapping(tuple(LevelLoops(level.name) for level in machine.levels)), operator, machine))
+    bounds, rng, n = RegionBounds(space), np.random.default_rng(8), space.terms
+    sides = np.log([most for most, _ in bounds.whole().sides.values()])
+
+    def score(y):
+        terms, rooms = np.exp(y[:n]), [sum(share * np.exp(y[space.number["room", q, t]]) for t, share in shares)
+                                       for q, (_, shares) in enumerate(space.rooms)]
+        over = np.concatenate([np.log([room for room in rooms if room]), y[len(y) - len(sides):] - sides])
+        value = sum(weight * (terms @ space.cycles.T).max() ** a * (terms @ space.energy) ** b
+                    for weight, a, b in space.space.weights)
+        return np.log(value) + STEEPEST * np.maximum(over, 0.0).sum()
+
+    for _ in range(200):
+        y = space.always + rng.uniform(0.0, 4.0, len(space.always))
+        value, slope = PricedScore(bounds, y, 4096.0, sides).tangent
+        for step in (1e-6, 1e-2, 1.0):
+            other = y + step * rng.normal(size=len(y))
+            assert value + slope @ (other - y) <= score(other) + 1e-9
+        assert value >= score(y) - 0.01
+
+
+def test_what_comes_before_too_much_is_scored():
+    def mappings():
+        yield from range(3)
+        raise GivenUp("too much")
+
+    some = _together(mappings())
+    assert next(some) == [0, 1, 2]
+    with pytest.raises(GivenUp):
+        next(some)
