@@ -258,6 +258,21 @@ def test_what_takes_no_energy_is_bound_by_its_cycles():
     assert checked_claim(space, 0.0, score).holds and checked_claim(space, 1e-6, score).holds is False
 
 
+@pytest.mark.parametrize("capacity", [6, 7, 9])
+def test_rooms_that_tensors_are_at_home_in_hold_all_of_their_words(capacity):
+    """Results are made and stay in the inner memory, 4 words wherever they are cut; the rest is for tiles of others."""
+    machine = Accelerator("homes", (
+        Memory("D", ROLES[:2], AccessEnergy(9.0, 9.0, 9.0, 9.0)),
+        Memory("L", ROLES, AccessEnergy(1.0, 2.0, 1.0, 1.0), capacity_bytes=capacity, buffering="buffet"),
+        Fanout("F", (2, 1)), Memory("R", ROLES[:2], AccessEnergy(0.1, 0.3, 0.1, 0.1), capacity_bytes=3)))
+    operator = matmul("m", m=2, n=2, k=3)
+    least = least_of_all(operator, machine, "imperfect", 20_000)
+    for objective in ("edp", "energy"):
+        space, score, _ = space_of(operator, machine, objective, True)
+        assert checked_claim(space, least[objective], score).holds
+        assert checked_claim(space, least[objective] * 1.0001, score).holds is False
+
+
 def tight(around, dram, local):
     """Return a machine whose last two memories have room for 3 and 2 rows of inputs and outputs, and what is around."""
     return Accelerator("tight", (
