@@ -293,40 +293,40 @@ class PricedScore:
         self.share = grown / grown.sum()
         """How much each sum of cycles is the largest."""
         self.steep = np.exp(-sharp * np.abs(self.over))
-        self.smooth = self._whole(most + np.log(grown.sum()) / sharp)[0] + STEEPEST * float(
-            np.maximum(self.over, 0.0).sum() + np.log1p(self.steep).sum() / sharp)
+        self.smooth = float(np.logaddexp.reduce(self._each(most + np.log(grown.sum()) / sharp)) + STEEPEST * (
+            np.maximum(self.over, 0.0).sum() + np.log1p(self.steep).sum() / sharp))
 
-    def _whole(self, cycles: float) -> tuple[float, Values]:
-        """Return the logarithm of the score without prices, and what share of it each of its parts has."""
+    def _each(self, cycles: float) -> Values:
+        """Return the logarithms of the parts of the score, without prices."""
         weight, a, b = self.weights
-        each = weight + a * cycles + b * self.energy
-        whole = np.logaddexp.reduce(each)
-        return float(whole), np.exp(each - whole)
-
-    @cached_property
-    def price(self) -> Values:
-        """That of each limit."""
-        found: Values = STEEPEST * np.where(self.over < 0.0, self.steep, 1.0) / (1.0 + self.steep)
+        found: Values = weight + a * cycles + b * self.energy
         return found
 
     @cached_property
+    def pulled(self) -> tuple[float, Values, Values]:
+        """The score at the mean of cycles, shares of its parts, and how it grows by each sum; of limits the prices."""
+        _, a, b = self.weights
+        each = self._each(float(self.share @ self.cycles))
+        shares = np.exp(each - (whole := np.logaddexp.reduce(each)))
+        price = STEEPEST * np.where(self.over < 0.0, self.steep, 1.0) / (1.0 + self.steep)
+        return float(whole), shares, np.concatenate([shares @ a * self.share, [shares @ b], price])
+
+    @property
     def tangent(self) -> tuple[float, Values]:
         """A value and a slope by numbers that bound the score from below wherever limits hold (weak duality)."""
-        whole, shares = self._whole(float(self.share @ self.cycles))
-        _, a, b = self.weights
-        self.shares, self.pull = shares, np.concatenate([shares @ a * self.share, [shares @ b], self.price])
-        return whole + float(self.price @ self.over), self.pull @ self.of
+        whole, _, pull = self.pulled
+        return whole + float(pull[self.ports + 1:] @ self.over), pull @ self.of
 
     def bends(self) -> Values:
         """Return second derivatives."""
-        (_, a, b), (_, slope), r = self.weights, self.tangent, self.ports
+        (_, a, b), (_, shares, pull), r = self.weights, self.pulled, self.ports
         longest, energy = self.share @ self.of[:r], self.of[r]
-        curved = -self.pull
-        curved[:r] += self.sharp * self.pull[:r]
-        curved[r + 1:] += self.sharp * self.price * (1.0 - self.price / STEEPEST)
-        pulls, whole = np.outer(a, longest) + np.outer(b, energy), self.pull[:r + 1] @ self.of[:r + 1]
-        found: Values = np.diag(slope) + (self.of.T * curved) @ self.of - self.sharp * float(
-            self.shares @ a) * np.outer(longest, longest) + (pulls.T * self.shares) @ pulls - np.outer(whole, whole)
+        curved = -pull
+        curved[:r] += self.sharp * pull[:r]
+        curved[r + 1:] += self.sharp * pull[r + 1:] * (1.0 - pull[r + 1:] / STEEPEST)
+        pulls, whole = np.outer(a, longest) + np.outer(b, energy), pull[:r + 1] @ self.of[:r + 1]
+        found: Values = np.diag(pull @ self.of) + (self.of.T * curved) @ self.of - self.sharp * float(
+            shares @ a) * np.outer(longest, longest) + (pulls.T * shares) @ pulls - np.outer(whole, whole)
         return found
 
 
