@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from random_variants import forwarding
-from tilewright.api import proving
+from tilewright.api import evaluation, proving
 from tilewright.base import InputError
 from tilewright.cli import app
 from tilewright.cost import DenseModel
@@ -171,6 +171,24 @@ def test_a_certificate_holds_and_says_what_it_is_of(certificate, tmp_path):
     found = checked(certificate, tmp_path)
     assert found.holds and found.score == found.bound
     assert "the optimum: holds (64 kept sets" in str(found)
+
+
+def test_small_proofs_need_neither_the_engine_nor_a_trace_of_the_search(certificate, tmp_path, monkeypatch):
+    """The oracle walks them; of larger ones mappings are scored by the engine."""
+    def refused(*_):
+        raise AssertionError("the engine was asked")
+
+    monkeypatch.setattr(evaluation, "cost_model", refused)
+    monkeypatch.setattr(proving, "cost_model", refused)
+    record = deepcopy(certificate)
+    record["layers"][0]["search"] |= {"history": [], "samples": 1, "legal_samples": 1}
+    assert checked(record, tmp_path).holds
+    larger = tmp_path / "larger.json"
+    with monkeypatch.context() as undone:
+        undone.undo()
+        tw.map("matmul:M=512,N=512,K=512", "edge-s1", budget=20, store=False).write_json(larger)
+    with pytest.raises(AssertionError, match="the engine was asked"):
+        tw.verify(larger)
 
 
 @pytest.mark.parametrize(("bound", "holds"), [(float("nan"), False), (float("inf"), False), (-5.0, True)])
