@@ -21,9 +21,10 @@ from tilewright.mapping import Layout, by_room, held_bits, lane_use
 from tilewright.workload import Operator, Tensor
 
 LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, TRAFFIC, BLOCKED, OTHERS = range(9)
-"""Rows of the output of every program; the last two, of which `busiest.settle` makes steady cycles, only where memories
+"""Rows of the output of every program.
 
-are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
+The last two stand only where memories are walked, for `busiest_kernels.settle` to make steady cycles of: steps with all
+that blocks them at the other memories, and the cycles of the other memories' ports.
 """
 
 Term = tuple[int, int | Fraction]

@@ -120,8 +120,8 @@ class DenseModel:
     Raises
     ------
     InputError
-        If a memory moves blocks of words behind a fan-out (rounding per instance is not modelled there), or the
-        outermost memory does not keep every tensor.
+        If a memory moves blocks of words behind a fan-out (rounding per instance is not modelled there), or a tensor
+        has no home, as `check_homes` tells.
     """
 
     def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None,
@@ -273,12 +273,17 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
               kind: Rates) -> _Prepared:
     """Return the programs of a model: those of its kind, with its own sizes."""
     given, narrow = operator.sizes, narrow_enough(operator)
-    alike = replace(operator, name="", attributes=(),
-                    dimensions=tuple((name, min(size, 2)) for name, size in given.items()))
-    found = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
+    found = _written(_alike(operator), accelerator.structure, layout, rows, narrow, even, kind)
     general = found.machines[0].of(given)
     short = found.machines[1].of(given) if even else general
     return replace(found, machines=(general, short), sizes=np.array([given[d] for d in layout.dimensions], np.int32))
+
+
+@lru_cache(maxsize=1024)
+def _alike(operator: Operator) -> Operator:
+    """Return the least operator whose sizes are 1 where those of ``operator`` are."""
+    return replace(operator, name="", attributes=(),
+                   dimensions=tuple((name, min(size, 2)) for name, size in operator.sizes.items()))
 
 
 @lru_cache(maxsize=1024)
