@@ -10,10 +10,10 @@ import pytest
 from random_variants import forwarding, random_words, with_homes, with_shared
 from tilewright.cost import Cost, CostBatch, DenseModel
 from tilewright.cost.dense import scoring
-from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.model import kind_of_rates
 from tilewright.cost.dense.nest import Nest
 from tilewright.cost.dense.single import counts, single_cost, tallies_of
+from tilewright.cost.dense.walk_records import VIEWS
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
 from tilewright.interop import case_lines, parse_case

@@ -7,10 +7,10 @@ from typing import Literal
 
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.closed_form import View
-from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.lowering import Words
 from tilewright.cost.dense.nest import Boundary, carries
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
+from tilewright.cost.dense.walk_records import VIEWS
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.records import KINDS
@@ -19,13 +19,6 @@ from tilewright.cost.tables import TallyKey, need_keys, table_keys
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate, room_name
 from tilewright.mapping import Layout, by_room, held_bits, lane_use
 from tilewright.workload import Operator, Tensor
-
-LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, TRAFFIC, BLOCKED, OTHERS = range(9)
-"""Rows of the output of every program.
-
-The last two stand only where memories are walked, for `busiest_kernels.settle` to make steady cycles of: steps with all
-that blocks them at the other memories, and the cycles of the other memories' ports.
-"""
 
 Term = tuple[int, int | Fraction]
 """Wide row of words, and the bits of each."""

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, KeptValues, share
 from tilewright.cost.dense.engine import await_engine
-from tilewright.cost.dense.model import (
+from tilewright.cost.dense.model import Model, Rates, kind_of_rates, narrow_enough
+from tilewright.cost.dense.operations import OPERATIONS
+from tilewright.cost.dense.program import LANES, Machine
+from tilewright.cost.dense.single import single_cost
+from tilewright.cost.dense.walk_records import (
     ENERGY,
     EXCESS,
     LATENCY,
@@ -21,14 +25,8 @@ from tilewright.cost.dense.model import (
     STEADY,
     STEPS,
     TRAFFIC,
-    Model,
-    Rates,
-    kind_of_rates,
-    narrow_enough,
+    WalkWork,
 )
-from tilewright.cost.dense.operations import OPERATIONS
-from tilewright.cost.dense.program import LANES, Machine
-from tilewright.cost.dense.single import single_cost
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import Cost
@@ -252,11 +250,11 @@ class DenseModel:
         """Put cycles right where the first instance of a memory is not the busiest."""
         from tilewright.cost.dense.busiest_kernels import settle  # noqa: PLC0415 - compiled only where it is needed
 
-        work = self._scratch.__dict__.get("walk")
+        work: WalkWork | None = self._scratch.__dict__.get("walk")
         if work is None:
             work = self._scratch.__dict__["walk"] = self.walks.work()
         leakage = np.atleast_1d(np.asarray(columns.numbers[LEAKAGE], dtype=np.float64))
-        settle(batch.steps, batch.ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, work, out,
+        settle(self.walks.nests(batch.steps, batch.ranks), span, self.walks.tables, rates, leakage, work, out,
                np.empty((0,) * 5))
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:

@@ -6,8 +6,8 @@ from math import prod
 import numpy as np
 
 from tilewright.cost.dense import closed_form as cf
-from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.nest import Boundary, Nest
+from tilewright.cost.dense.walk_records import VIEWS
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import own_columns
 from tilewright.cost.records import KINDS, Cost, Count

@@ -10,8 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.cost.dense.nest import boundaries, keepers, standing
+from tilewright.cost.dense.walk_records import (
+    EVICT,
+    FILL,
+    FIRST,
+    HELD,
+    INNER_LANES,
+    LACKING,
+    LOWEST,
+    NO_LANES,
+    OUTER_LANES,
+    PLAIN,
+    READ,
+    SLIDING,
+    UPDATE,
+    VIEWS,
+    WalkedNests,
+    WalkEntry,
+    WalkHead,
+    WalkTables,
+    WalkUnit,
+    WalkWork,
+)
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.cost.records import KINDS
 from tilewright.cost.tables import TallyKey
@@ -80,12 +101,8 @@ class Walks:
         numbers = sorted(set(member.values()) - {-1})
         return [numbers.index(at) if at >= 0 else -1 for at in member.values()]
 
-    def _entries(self, level: int) -> list[list[int]]:
-        """Return what is counted at a memory: rows of eight numbers.
-
-        Kind, tensor, slots outside the child, whether that computes, slots whose loops may advance, the slot from which
-        on lanes must be the first, number among its kind, and keeper.
-        """
+    def _entries(self, level: int) -> list[WalkEntry]:
+        """Return what is counted at a memory."""
         found, end = [], self.layout.starts[level]
         for t, tensor in enumerate(self.operator.tensors):
             if tensor.name not in self.layout.keeps[level]:
@@ -95,15 +112,15 @@ class Walks:
             child = self.layout.starts[inner]
             kinds = (EVICT, UPDATE) if tensor.is_output else (FILL, READ)
             if chain[0] != level:
-                found.append([kinds[0], t, end, 0, end, FAR, 0, 0])
+                found.append(WalkEntry(kinds[0], t, end, 0, end, FAR, 0, 0))
             elif tensor.is_output:
-                found.append([HELD, t, 0, 0, 0, FAR, 0, 0])
-            found.append([kinds[1], t, child, int(inner == len(self.layout.keeps)), child, FAR, 0, 0])
+                found.append(WalkEntry(HELD, t, 0, 0, 0, FAR, 0, 0))
+            found.append(WalkEntry(kinds[1], t, child, int(inner == len(self.layout.keeps)), child, FAR, 0, 0))
             if tensor.is_output:
                 ends = self._ends(level)
                 for number, i in enumerate(range(len(ends) - 1, 0, -1)):
-                    found.append([LOWEST, t, end, 0, ends[i], ends[i - 1], number, i])
-                    found.append([FIRST, t, end, 0, ends[i - 1], ends[i - 1], number, i])
+                    found.append(WalkEntry(LOWEST, t, end, 0, ends[i], ends[i - 1], number, i))
+                    found.append(WalkEntry(FIRST, t, end, 0, ends[i - 1], ends[i - 1], number, i))
         return found
 
     def _ends(self, level: int) -> list[int]:
@@ -111,8 +128,8 @@ class Walks:
         _, *chain = self._chain(self.operator.output)
         return [0, *(self.layout.starts[at] for at in chain[:chain.index(level) + 1])] if level in chain else []
 
-    def _units(self, level: int) -> list[list[int]]:
-        """Return the factors of the entries: rows (tensor, kind, dimension, coefficient, dimension, coefficient)."""
+    def _units(self, level: int) -> list[WalkUnit]:
+        """Return what the factors of the entries come from."""
         found, index = [], self.layout.dimensions.index
         for t, tensor in enumerate(self.operator.tensors):
             if tensor.name not in self.layout.keeps[level]:
@@ -120,26 +137,26 @@ class Walks:
             for axis in tensor.axes:
                 names = axis.dimensions
                 if len(names) == 1:
-                    found.append([t, PLAIN, index(names[0]), 1, -1, 0])
+                    found.append(WalkUnit(t, PLAIN, index(names[0]), 1, -1, 0))
                 else:
                     (first, second), (stride, dilation) = names, _coefficients(axis)
-                    found.append([t, SLIDING, index(first), stride, index(second), dilation])
-            found += [[t, LACKING, index(name), 0, -1, 0] for name in self.layout.dimensions
+                    found.append(WalkUnit(t, SLIDING, index(first), stride, index(second), dilation))
+            found += [WalkUnit(t, LACKING, index(name), 0, -1, 0) for name in self.layout.dimensions
                       if name not in tensor.dimensions]
         return found
 
     @cached_property
-    def tables(self) -> tuple[Integers, ...]:
-        """Slots, heads, entries, units, kinds, ends, clusters, dimensions of each tensor, and widths of words."""
+    def tables(self) -> WalkTables:
+        """What is known of the memories that are walked."""
         tensors, output = self.operator.tensors, self.operator.output
         slots = [[self._slot(at, slot) for slot in self.layout.slots] for at in self.levels]
         entries, units = ([make(at) for at in self.levels] for make in (self._entries, self._units))
         ends = [self._ends(at) for at in self.levels]
         heads = []
         for m, at in enumerate(self.levels):
-            heads.append([self.layout.starts[at], len(entries[m]), len(units[m]),
-                          tensors.index(output) if ends[m] else -1, len(ends[m]) - 1, len(tensors),
-                          int(self.accelerator.memory(at).buffering == "single")])
+            heads.append(WalkHead(self.layout.starts[at], len(entries[m]), len(units[m]),
+                                  tensors.index(output) if ends[m] else -1, len(ends[m]) - 1,
+                                  int(self.accelerator.memory(at).buffering == "single")))
         plain = {axis.dimensions[0] for axis in output.axes if len(axis.terms) == 1}
         kinds = [PLAIN if name in plain else SLIDING if name in output.dimensions else LACKING
                  for name in self.layout.dimensions]
@@ -147,14 +164,14 @@ class Walks:
         bits = [[int(held_bits(tensor, self.accelerator) * self._parts) for tensor in tensors] for _ in self.levels]
         found = (_padded(slots), heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters,
                  relevant, bits)
-        return tuple(np.array(table, dtype=np.int64) for table in found)
+        return WalkTables(*(np.array(table, dtype=np.int64) for table in found))
 
     def _slot(self, level: int, slot: Slot) -> list[int]:
-        """Return a slot's level, whether it holds lanes (2: inside one instance of ``level``), and who merges there."""
+        """Return a slot's level, whether it holds lanes, and which tensors these merge."""
         array, memory = self.accelerator.levels[slot.level], self.accelerator.memory(level)
         if not isinstance(array, Fanout):
-            return [slot.level, 0, *(0 for _ in self.operator.tensors)]
-        found = [slot.level, 1 + memory.shares(array.name, slot.axis)]
+            return [slot.level, NO_LANES, *(0 for _ in self.operator.tensors)]
+        found = [slot.level, INNER_LANES if memory.shares(array.name, slot.axis) else OUTER_LANES]
         for tensor in self.operator.tensors:
             inner = next((edge for edge in boundaries(tensor, self.layout.keeps) if edge.parent == level), None)
             one = inner is not None and standing(self.accelerator, inner, slot.level, slot.axis) is None
@@ -198,7 +215,7 @@ class Walks:
         names, count = [tensor.name for tensor in self.operator.tensors], steps.shape[2]
         keys = [(view, level, name, kind) for level, view, name, kind in product(self.levels, VIEWS, names, KINDS)]
         words = np.array([np.broadcast_to(first.get(key, 0.0), count) for key in keys], dtype=np.float64)
-        settle(steps, ranks, (0, count), self.sizes, self.tables, self.rates(columns), np.zeros(1), self.work(),
+        settle(self.nests(steps, ranks), (0, count), self.tables, self.rates(columns), np.zeros(1), self.work(),
                np.empty((0, 0)), words.reshape(len(self.levels), len(VIEWS), len(names), len(KINDS), count))
         return {key: row for key, row in zip(keys, words, strict=True) if key in first}
 
@@ -207,18 +224,27 @@ class Walks:
         """Sizes of the dimensions."""
         return np.array([self.operator.sizes[name] for name in self.layout.dimensions], dtype=np.int64)
 
-    def work(self) -> tuple[Any, ...]:
+    def nests(self, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> WalkedNests:
+        """Return a batch as the walk takes it."""
+        return WalkedNests(steps, ranks, self.sizes)
+
+    def work(self) -> WalkWork:
         """Return arrays for one thread to work in."""
-        sizes, clusters = self.operator.sizes, self._clusters
+        sizes, clusters, tables = self.operator.sizes, self._clusters, self.tables
         dims = [sizes[name] for name, at in zip(self.layout.dimensions, clusters, strict=True) if at >= 0]
-        longest, entries = max(dims, default=1), self.tables[2].shape[1]
+        longest, entries = max(dims, default=1), tables.entries.shape[1]
         most = max((prod(4 * sizes[name] for name, at in zip(self.layout.dimensions, clusters, strict=True) if at == c)
                     for c in range(max(clusters, default=-1) + 1)), default=1)
-        most, tensors = min(most, MOST_INSTANCES), len(self.operator.tensors)
-        shapes = ((2, 8, longest), (max(2, entries), most), (2, longest), (2, len(self.layout.slots) + 2),
-                  (max(1, self.tables[5].shape[1]), 2), (len(self.layout.slots), 2), (len(self.layout.dimensions),),
-                  (max(clusters, default=-1) + 2, entries, most), (tensors, 4), (len(VIEWS),), (len(VIEWS), tensors, 4))
-        return tuple(np.empty(shape, dtype=np.int64) for shape in shapes)
+        most, tensors, slots = min(most, MOST_INSTANCES), len(self.operator.tensors), len(self.layout.slots)
+
+        def room(*shape: int) -> Integers:
+            return np.empty(shape, dtype=np.int64)
+
+        return WalkWork(values=room(2, 8, longest), factors=room(max(2, entries), most), touches=room(2, longest),
+                        pieces=room(2, slots + 2), cuts=room(max(1, tables.ends.shape[1]), 2), worth=room(slots, 2),
+                        lanes=room(len(self.layout.dimensions)),
+                        tables=room(max(clusters, default=-1) + 2, entries, most), words=room(tensors, len(KINDS)),
+                        most=room(len(VIEWS)), busiest=room(len(VIEWS), tensors, len(KINDS)))
 
 
 def _coefficients(axis: Axis) -> tuple[int, int]:
