@@ -87,6 +87,34 @@ def test_what_is_found_is_within_the_budget_and_costs_what_was_scored(method, ru
 
 
 @EVERY
+def test_the_nearest_to_the_limits_is_told_where_nothing_is_within_them(method):
+    found = designs.design(problem("power=1uW"), method, samples=SAMPLES, proof=0, runner=Runner(workers=1),
+                           options=SHORTER.get(method))
+    assert found.best is None
+    assert len(found.machines) >= len({tuple(one.chosen.values()) for one in found.tried}) >= 1
+    over = [one.excess for one in found.rejected]
+    assert over == sorted(over)
+    (why,) = found.violations(found.rejected[0])
+    assert why.startswith("power: ") and "where 0.001mW is allowed; " in why
+
+
+@pytest.mark.parametrize("method", ["random", "digamma"])
+def test_of_designs_over_the_limits_those_nearer_than_all_before_are_noted(method, monkeypatch):
+    score, excesses = Session.score, list[np.ndarray]()
+
+    def noted(session, chosen, batches):
+        found = score(session, chosen, batches)
+        excesses.append(np.where(np.isfinite(found.score), np.inf, found.excess))
+        return found
+
+    monkeypatch.setattr(Session, "score", noted)
+    session = run(method, problem("area=0.003mm2"), samples=1000)
+    over = [one.excess for one in session.tried if one.score == np.inf]
+    assert over[-1] == pytest.approx(np.concatenate(excesses).min())
+    assert over == sorted(over, reverse=True)
+
+
+@EVERY
 def test_samples_are_counted_and_not_exceeded(method, runs, monkeypatch):
     assert len(LAYERS) <= runs(method).spent <= SAMPLES
     assert run(method, samples=2).spent <= 2

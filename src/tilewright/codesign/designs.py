@@ -67,7 +67,9 @@ class Designed:
     history: tuple[Improvement, ...]
     """Every improvement."""
     tried: tuple[Candidate, ...]
-    """Machines tried, those over the limits among them."""
+    """Machines with their mappings: those that were the best, or nearest to the limits, and all that were searched."""
+    machines: frozenset[tuple[float, ...]]
+    """The numbers of all machines tried."""
     interrupted: bool = False
     """Whether it was stopped early."""
     structures: tuple["Designed", ...] = ()
@@ -218,7 +220,8 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
     bound = session.bound or budget_bound(problem, proof, below=session.score_so_far)
     best = None if session.best is None else session.least(session.best)
     return Designed(problem, method, seed, best, session.bounded(bound), session.spent,
-                  session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())
+                  session.used_seconds, tuple(session.history), tuple(session.tried), frozenset(session.machines),
+                  session.runner.stop.is_set())
 
 
 def design_front(problem: DesignProblem, metrics: Sequence[str], method: str = "auto", *,  # noqa: PLR0913
@@ -274,7 +277,7 @@ def design_structures(problem: DesignProblem, method: str = "auto", *, samples: 
         bound = budget_bound(way, below=score) if found else 0.0
         ended = any(each.interrupted for each in found) or (share or inf) < len(problem.layers)
         if found and (bound >= score or ended):
-            found.append(Designed(way, method, more.get("seed", 0), None, bound, 0, 0.0, (), ()))
+            found.append(Designed(way, method, more.get("seed", 0), None, bound, 0, 0.0, (), (), frozenset()))
         else:
             found.append(design(way, method, samples=share, seconds=seconds and seconds / len(structures),
                                 told=_share_of(told, at, len(structures)), **more))
@@ -304,7 +307,8 @@ def design_each(problem: DesignProblem, method: str = "auto", *, samples: int | 
     for at, layer in enumerate(problem.layers):
         way = replace(problem, layers=(layer,), weights=problem.weights[[at]], vector=())
         if found and found[-1].interrupted:
-            found.append(replace(found[-1], problem=way, best=None, bound=0.0, samples=0, seconds=0.0, tried=()))
+            found.append(replace(found[-1], problem=way, best=None, bound=0.0, samples=0, seconds=0.0, tried=(),
+                                 machines=frozenset()))
         else:
             found.append(design_structures(way, method, samples=share, seconds=time,
                                            told=_share_of(told, at, count), **more))
@@ -331,6 +335,7 @@ def _joined(found: Designed, other: Designed) -> Designed:
     best = min(tried, key=lambda one: one.score, default=None)
     better = best is not None and best.score < found.score
     return replace(found, samples=samples, seconds=seconds, tried=(*found.tried, *tried),
+                   machines=found.machines | other.machines,
                    best=best if better else found.best, interrupted=found.interrupted or other.interrupted,
                    history=(*found.history, Improvement(samples, seconds, best.score)) if better and best else
                    found.history)

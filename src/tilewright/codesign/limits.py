@@ -192,8 +192,9 @@ class DesignBudget:
             if taken.get(limit.what, 0.0) > limit.most:
                 cure = (_slower(machine, taken["power"], limit.most, float(numbers[LEAKAGE]))
                         if limit.what == "power" else self._cure(chosen, limit))
-                found.append(f"{limit.what} {taken[limit.what]:.6g} over {limit.most:g} {SHOWN[limit.what][1]}".rstrip()
-                             + (f"; within it with {cure}" if cure else ""))
+                needed = Limit(limit.what, taken[limit.what]).rounded.shown()
+                found.append(f"{limit.what}: {needed} where {limit.shown()} is allowed; "
+                             + (f"within it with {cure}" if cure else f"allow {needed}"))
         return found
 
     def _cure(self, chosen: Mapping[Number, float], limit: Limit) -> str:

@@ -106,6 +106,10 @@ class Session(Spending):
         self.problem, self.seed, self.runner = problem, seed, runner
         self.best: Candidate | None = None
         self.history, self.tried = list[Improvement](), list[Candidate]()
+        self.machines = set[tuple[float, ...]]()
+        """The numbers of all machines tried."""
+        self.nearly = inf
+        """The least excess of those tried that are over a limit."""
         self.bound = 0.0
         """What no design within the budget scores below, as far as is proved."""
 
@@ -139,6 +143,9 @@ class Session(Spending):
     def offer(self, candidate: Candidate) -> None:
         """Take note of a machine and its mappings."""
         self.tried.append(candidate)
+        self.machines.add(tuple(candidate.chosen.values()))
+        if candidate.score == inf:
+            self.nearly = min(self.nearly, candidate.excess)
         if candidate.score < self.score_so_far:
             self.best = candidate
             self.history.append(Improvement(self.spent, self.used_seconds, candidate.score))
@@ -194,21 +201,27 @@ class Session(Spending):
         figures = problem.total(latency, energy, np.asarray(problem.area(chosen)), rows)
         excess = excesses.sum(axis=0) + problem.budget.excess(chosen) + problem.overheated(figures)
         found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
-        for row in self._noted(found):
+        self.machines.update(zip(*(column.tolist() for column in chosen.values()), strict=True))
+        for row in self._noted(found, np.where(excesses.any(axis=0), inf, excess)):
             self.offer(Candidate.of(problem, {key: float(column[row]) for key, column in chosen.items()}, [
                 LayerFront(latency[at, [row]], energy[at, [row]], nests.take([row]))
                 for at, nests in enumerate(batches)]))
         return found
 
-    def _noted(self, found: Scores) -> list[int]:
-        """Return which designs to take note of: the best if it is the best so far; for fronts all of theirs."""
-        legal = np.flatnonzero(np.isfinite(found.score))
+    def _noted(self, found: Scores, over: Floats) -> list[int]:
+        """Return which designs to take note of: the best if it is the best so far; for fronts all of theirs.
+
+        Besides, of those that are ``over`` the limits by these shares ``(b)``, the nearest if none was nearer.
+        """
+        within = np.isfinite(found.score)
+        over = np.where(within, inf, over)
+        nearest, best = int(over.argmin()), int(found.score.argmin())
+        nearly = [nearest] if over[nearest] < self.nearly else []
         if self.problem.spread:
-            figures = found.figures
+            figures, legal = found.figures, np.flatnonzero(within)
             table = np.stack([figures.latency_cycles, figures.energy_pj, figures.area_um2], axis=1)
-            return [int(legal[at]) for at in first_of_front(table[legal])]
-        best = int(found.score.argmin())
-        return [best] if found.score[best] < self.score_so_far else []
+            return [*nearly, *(int(legal[at]) for at in first_of_front(table[legal]))]
+        return nearly + [best] * bool(found.score[best] < self.score_so_far)
 
     def least(self, candidate: Candidate) -> Candidate:
         """Return, and offer, the smallest machine that runs the mappings of a candidate; they cost no more there."""

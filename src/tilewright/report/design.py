@@ -43,11 +43,10 @@ def design_sheet(found: Designed, runs: Sequence[RunRecord], networks: Networks,
     problem = found.problem
     names = ", ".join(name + (f" x {weight:g}" if weight != 1 else "") for name, weight in networks)
     facts = (_verdict(found), f"Method {found.method}, seed {found.seed}: {found.samples:,} samples (mappings of a "
-             f"layer) in {engineering(found.seconds, 's')}; machines tried: {_machines(found):,}.", LEFT_OUT)
+             f"layer) in {engineering(found.seconds, 's')}; machines tried: {len(found.machines):,}.", LEFT_OUT)
     points = found.front(front) if front else ()
-    tables = [_rejected(found)]
-    if found.best is not None:
-        tables = [_machine(found), _figures(found), _layers(runs, networks)]
+    tables = [] if found.best is None else [_machine(found), _figures(found), _layers(runs, networks)]
+    tables += [_rejected(found)] if found.best is None or found.rejected else []
     tables += [_front_table(found, points, front)] if points else []
     tables += [_convergence_table(found)] if found.history else []
     tables += [_structures(found)] if found.structures else []
@@ -55,10 +54,6 @@ def design_sheet(found: Designed, runs: Sequence[RunRecord], networks: Networks,
     return Sheet(f"A machine for {names}, from {problem.space.accelerator.name}",
                  f"{_goal(found)} within {_limits(found)}: one machine for all layers, each with a mapping of its own.",
                  facts, tuple(tables), tuple(plot for plot in plots if plot.data), {}, command, tuple(runs))
-
-
-def _machines(found: Designed) -> int:
-    return len({tuple(one.chosen.values()) for one in found.tried})
 
 
 def _goal(found: Designed) -> str:
@@ -341,7 +336,7 @@ def design_tree(found: Designed, runs: Sequence[RunRecord], networks: Networks, 
         "command": command, "networks": dict(networks), "accelerator": problem.space.accelerator.name,
         "within": {limit.what: limit.most for limit in problem.limits}, "objective": problem.objective,
         "method": found.method, "seed": found.seed, "samples": found.samples, "seconds": found.seconds,
-        "interrupted": found.interrupted, "machines": _machines(found), "score": finite(found.score),
+        "interrupted": found.interrupted, "machines": len(found.machines), "score": finite(found.score),
         "bound": found.bound, "gap": found.gap, "says": _verdict(found), "left_out": LEFT_OUT,
         "machine": None if found.best is None else _plain(found, found.best) | {
             "definition": runs[0].accelerator.definition if runs else "",

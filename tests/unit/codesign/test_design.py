@@ -195,13 +195,17 @@ def test_violations_name_the_smallest_cure() -> None:
     chosen = {("SG", "capacity_bytes"): 4000.0, ("PEs", "instances"): 10.0, ("SL", "capacity_bytes"): 64.0}
     assert (asked.budget.figures(chosen)["elements"], asked.budget.figures(chosen)["bytes"]) == (10, 4000 + 10 * 64)
     told = asked.budget.violations(chosen)
-    assert any(one.startswith("elements 10 over 8") and "PEs.instances 8 in place of 10" in one for one in told)
+    assert any(one.startswith("elements: 10 where 8 is allowed; within it with ")
+               and "PEs.instances 8 in place of 10" in one for one in told)
     (hot,) = problem("power=3mW").budget.violations(chosen, (100.0, 2000.0))  # 20 pJ a cycle of 5 ns
-    assert hot == "power 4 over 3 mW; within it with a clock of 150 MHz in place of 200"
+    assert hot == "power: 4mW where 3mW is allowed; within it with a clock of 150 MHz in place of 200"
     budget = problem("power=3mW").budget
     leaking = replace(budget.space.accelerator, compute=replace(budget.space.accelerator.compute, leakage_mw=0.1))
     (hot,) = replace(budget, space=replace(budget.space, accelerator=leaking)).violations(chosen, (100.0, 2000.0))
     assert hot.endswith("a clock of 133.3 MHz in place of 200")  # 1 of the 4 mW leaks, of 10 units, at any clock
+    leaking = replace(leaking, compute=replace(leaking.compute, leakage_mw=0.3))
+    (hot,) = replace(budget, space=replace(budget.space, accelerator=leaking)).violations(chosen, (100.0, 2000.0))
+    assert hot == "power: 4mW where 3mW is allowed; allow 4mW"  # no clock is slow enough
     held = asked.budget.largest({**chosen, ("PEs", "instances"): 1.0}, ("PEs", "instances"))
     assert held is not None
     assert asked.budget.excess({**chosen, ("PEs", "instances"): held}) == 0
