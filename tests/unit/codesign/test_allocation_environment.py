@@ -7,10 +7,12 @@ pytest.importorskip("stable_baselines3")
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 
-from tilewright.codesign.allocation import allocate
+import tilewright as tw
+from tilewright.codesign.allocation import AllocationProblem, allocate
 from tilewright.codesign.allocation.agents import rewards
 from tilewright.codesign.allocation.environment import NAME, AllocationEnv
 from tilewright.codesign.allocation.methods import Trial
+from tilewright.hardware import preset
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,25 @@ def test_rewards_are_those_that_the_agent_learns_from(made, high):
     if high == 12:
         assert found[-1] == pytest.approx(-sum(found[:-1]))
     assert seen[0][7:9] == pytest.approx(2 * actions[0, 1:] / 11 - 1)
+
+
+@pytest.mark.parametrize("high", [4, 12])
+def test_layers_in_turn_have_the_pair_of_the_first_and_each_all_of_the_budget(high):
+    problem = AllocationProblem.of(tw.load_network("ncf"), preset("confuciux"), "area=iot", deployment="sequential")
+    actions = np.random.default_rng(1).integers([1, high, high], size=(4, 3))
+    actions[0, 1:] = high - 1
+    cells = problem.cells(actions[None])
+    assert (cells == cells[0, 0]).all()
+    reward, made, lowest = rewards(problem, cells, np.inf)
+    environment, found = AllocationEnv(problem), []
+    environment.reset()
+    environment.lowest = lowest / environment.worst
+    for action in actions:
+        found.append(environment.step(action)[1])
+        if len(found) == made.sum():
+            break
+    assert len(found) == (4 if high == 4 else 1) == len(environment.actions)
+    assert np.array(found) * environment.worst == pytest.approx(reward[0, :len(found)])
 
 
 def test_an_episode_is_an_epoch_whether_it_ends_early_or_not(made):

@@ -68,6 +68,30 @@ def test_what_is_taken_up_ends_as_what_was_not(iot, method, tmp_path):
     assert same == (method in ("exact", "grid"))
 
 
+@pytest.fixture(scope="module")
+def shared():
+    return AllocationProblem.of(tw.load_network("ncf"), preset("confuciux"), "area=iot", deployment="sequential",
+                                styles=("nvdla", "eyeriss"))
+
+
+@EVERY
+def test_layers_in_turn_have_one_pair_and_every_method_finds_some_within_the_budget(shared, method):
+    found = allocate(shared, method, epochs=300, seed=1)
+    assert found.cells is not None
+    assert len({place[1:] for place in shared.places(found.cells)}) == 1
+    assert found.gap >= -1e-12
+    assert shared.score(found.cells[None]) == (pytest.approx(found.value), 0)
+
+
+def test_a_grid_of_layers_in_turn_tries_pairs_before_styles(shared):
+    scored = []
+    trial = Trial(shared, 16)
+    trial.score = scored.append
+    METHODS.get("grid")(trial, {}).step()
+    places = [shared.places(cells) for cells in scored[0]]
+    assert len({each[0][1:] for each in places}) == 16  # all that there are, three levels apart
+
+
 def test_the_optimum_is_proven_and_no_method_beats_it(iot):
     best = allocate(iot, "exact")
     assert best.gap == 0

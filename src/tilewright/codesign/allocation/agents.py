@@ -186,7 +186,8 @@ class Confuciux(Resumable):
 
     def __init__(self, session: Trial, options: Options) -> None:
         self.first = self.agent(session, options, max(1, round(GLOBAL * session.epochs)))
-        self.second = self.tuning(session, options)
+        shared = session.problem.deployment == "sequential"  # of one pair for all layers there are no fronts
+        self.second = (FineTuning if shared else self.tuning)(session, options)
 
     def step(self) -> None:
         """Let the stage whose turn it is make a step."""

@@ -66,8 +66,10 @@ class AllocationEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
             parts = (np.asarray(action, dtype=np.float64) + 1) / 2 * self.axes
             action = np.clip(parts, 0, self.axes - 1)
         self.actions = np.concatenate([self.actions, np.asarray(action, dtype=np.int64)[None]])
-        layer, cell = len(self.actions) - 1, int(self.problem.cells(self.actions[-1]))
+        layer, cell = len(self.actions) - 1, int(self.problem.cells(self.actions)[-1])
         performance = -float(self.problem.figures[:, layer, cell].prod()) / self.worst
+        if self.problem.deployment == "sequential":
+            self.left = self.problem.limits.copy()  # each layer has all of it in its turn
         self.left -= self.problem.costs[:, layer, cell]
         self.lowest = min(self.lowest, performance)
         over = bool((self.left < 0).any())

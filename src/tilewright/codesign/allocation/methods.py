@@ -188,7 +188,10 @@ class Proven(_Searcher):
 
 @METHODS.register("grid")
 class Grid(_Searcher):
-    """Every third level of every choice in turn, the last layer's first, from the lowest, until epochs end."""
+    """Every third level of every choice in turn, the last layer's first, from the lowest, until epochs end.
+
+    Of layers that share a pair that comes before their styles.
+    """
 
     changing = ("at",)
     STRIDE = 3
@@ -199,10 +202,11 @@ class Grid(_Searcher):
         numbers = np.arange(self.at, self.at + min(100, int(self.session.left)))
         values = [range(0, count, self.STRIDE if axis else 1) for axis, count in enumerate(self.problem.axes)]
         actions = np.zeros((len(numbers), self.layers, 3), dtype=np.int64)
-        for layer in reversed(range(self.layers)):
-            for axis in (2, 1, 0):
-                actions[:, layer, axis] = np.array(values[axis])[numbers % len(values[axis])]
-                numbers = numbers // len(values[axis])
+        shared = self.problem.deployment == "sequential"
+        for layer, axis in sorted(np.argwhere(self.problem.free).tolist(), key=lambda one: (
+                shared and one[1] == 0, -one[0], -one[1])):
+            actions[:, layer, axis] = np.array(values[axis])[numbers % len(values[axis])]
+            numbers = numbers // len(values[axis])
         self.at += len(actions)
         self.session.score(self.problem.cells(actions))
 
@@ -232,7 +236,8 @@ class AnnealedAllocations(_Searcher):
         there = self.here.copy()
         if np.isfinite(self.loss):
             axis = self.rng.choice([a for a, count in enumerate(self.problem.axes) if count > 1])
-            moved = there[0, self.rng.integers(self.layers)]
+            layer = self.rng.integers(self.layers)
+            moved = there[0, layer if self.problem.free[layer, axis] else 0]
             moved[axis] = np.clip(moved[axis] + self.rng.choice([-1, 1]), 0, self.problem.axes[axis] - 1)
         warmth = self.TEMPERATURE * self.session.left / self.session.epochs
         loss = float(self.session.score(self.problem.cells(there))[0])
@@ -284,7 +289,7 @@ class BayesianAllocations(PointPlans):
 
     def __init__(self, session: Trial, options: Options) -> None:
         axes = np.tile(session.problem.axes, len(session.problem.table.stages))
-        free = axes > 1
+        free = session.problem.free.ravel()
 
         def cells(_: Trial, points: Floats) -> Ints:
             chosen = np.zeros((len(points), len(axes)), dtype=np.int64)
@@ -340,8 +345,7 @@ class FineTuning(Tuning):
 
     def cells(self, genes: Ints) -> Ints:
         """Return the cells of places ``(b, l, 3)``."""
-        found: Ints = np.ravel_multi_index(tuple(np.moveaxis(genes, 2, 0)), self.problem.table.stages.shape[1:])
-        return found
+        return self.problem.cells_at(genes)
 
     def changed(self, born: Ints) -> Ints:
         """Let layers exchange their cells, and genes move."""

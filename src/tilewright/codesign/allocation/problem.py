@@ -98,10 +98,28 @@ class AllocationProblem:
         found = [elements.index(level) for level in PE_LEVELS if level in elements and len(elements) > MOST_LEVELS]
         return np.array(found or range(len(elements)))
 
+    @cached_property
+    def free(self) -> NDArray[np.bool_]:
+        """Which of the choices ``(l, 3)`` of layers there are: of layers in turn the first has the pair of all."""
+        found = np.tile(np.array(self.axes) > 1, (len(self.table.stages), 1))
+        if self.deployment == "sequential":
+            found[1:, 1:] = False
+        return found
+
     def cells(self, actions: Ints) -> Ints:
         """Return the cells ``(b, l)`` of actions ``(b, l, 3)``: style, level of elements, buffer."""
-        return np.ravel_multi_index((actions[..., 0], self.coarse[actions[..., 1]], actions[..., 2]),
-                                    self.table.stages.shape[1:])
+        return self.cells_at(np.stack([actions[..., 0], self.coarse[actions[..., 1]], actions[..., 2]], axis=-1))
+
+    def cells_at(self, places: Ints) -> Ints:
+        """Return the cells ``(b, l)`` of the places ``(b, l, 3)`` of style, elements and buffer.
+
+        Layers that run in turn have the pair of the first.
+        """
+        style, *pair = np.moveaxis(places, -1, 0)
+        if self.deployment == "sequential":
+            pair = [np.broadcast_to(one[..., :1], style.shape) for one in pair]
+        found: Ints = np.ravel_multi_index((style, *pair), self.table.stages.shape[1:])
+        return found
 
     def of_layers(self, cells: Ints) -> tuple[Floats, Floats]:
         """Return figures ``(f, b, l)`` and costs ``(m, b, l)`` of the cells ``(b, l)``."""
