@@ -5,7 +5,7 @@ All that is compiled stands in this file: what is kept of a kernel does not noti
 """
 # ruff: noqa: PLR0913, PLR0917, PLR0912, C901  (arrays as arguments compile fastest; one event has many parts)
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,15 +17,46 @@ MOST_EVENTS = 3
 """Of each job: events of a plan are no more."""
 EQUAL = 1e-12
 """Relative difference below which two ends are one event."""
-FIGURES = 6
+MAKESPAN, ENERGY, SLOWDOWN, LATE, LATENESS, SCORE = range(6)
 """What is told of a plan: makespan, energy, worst slowdown, late jobs, cycles by which the latest is, the objective."""
+FIGURES = SCORE + 1
 EDP, DEADLINES = 3, 4
-"""Of the objectives those that are no figure, by their places: makespan 0, energy 1, slowdown 2."""
+"""Of the objectives those that are no figure, by their places; the others have those of their figures."""
 WAYS = (0, 1, 2, 2, 2, 3, 4, 4)
 """How a plan is changed a little (`change`), each as often as it stands here."""
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Functions that only compiled functions call.
 _part = njit(**_OPTIONS, **part_options())
+
+
+class JobTables(NamedTuple):
+    """What a problem is to compiled code."""
+
+    cycles: np.ndarray
+    traffic: np.ndarray
+    energy: np.ndarray
+    """``cycles``, ``traffic`` and ``energy``: ``(n, a, o)``; cycles are infinite where a job does not fit a core."""
+    bandwidth: float
+    sharing: int
+    """`PROPORTIONAL`, `MAX_MIN` or `CRITICAL`."""
+    objective: int
+    release: np.ndarray
+    deadline: np.ndarray
+    alone: np.ndarray
+    """``release``, ``deadline`` and ``alone``: ``(n)``: cycles; what a job takes alone at best."""
+    topological: np.ndarray
+    """``(n)``: the jobs in an order in which each comes after its predecessors."""
+    starts: np.ndarray
+    successors: np.ndarray
+    """``starts`` and ``successors``: those of job ``j`` are ``successors[starts[j]:starts[j + 1]]``."""
+
+
+class PlanArrays(NamedTuple):
+    """Where and when each job runs, and with which of the mappings it has there: ``(n)`` each."""
+
+    core: np.ndarray
+    priority: np.ndarray
+    option: np.ndarray
 
 
 @_part
@@ -64,21 +95,21 @@ def share_bandwidth(rule, bandwidth, job, need, critical, speed):
 
 
 @_part
-def run_order(core, priority, topological, starts, successors, keys, first, queue):
+def run_order(plan, jobs, keys, first, queue):
     """Fill ``queue`` ``(n)`` with the jobs of each core in their order, from ``first`` ``(a + 1)`` on.
 
     Return all jobs in the order that this comes from: each after its predecessors, whose keys are no greater.
     """
-    jobs = len(core)
-    for j in range(jobs):
-        keys[j] = priority[j]
-    for j in topological:
-        for s in range(starts[j], starts[j + 1]):
+    core, successors = plan.core, jobs.successors
+    for j in range(len(core)):
+        keys[j] = plan.priority[j]
+    for j in jobs.topological:
+        for s in range(jobs.starts[j], jobs.starts[j + 1]):
             keys[successors[s]] = max(keys[successors[s]], keys[j])
-    whole = topological[np.argsort(keys[topological], kind="mergesort")]
+    whole = jobs.topological[np.argsort(keys[jobs.topological], kind="mergesort")]
     for a in range(len(first)):
         first[a] = 0
-    for j in range(jobs):
+    for j in range(len(core)):
         first[core[j] + 1] += 1
     for a in range(len(first) - 1):
         first[a + 1] += first[a]
@@ -93,14 +124,14 @@ def run_order(core, priority, topological, starts, successors, keys, first, queu
 
 @kept
 @njit(**_OPTIONS)
-def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
-             end, events, shares):
+def run_plan(plan, tables, start, end, events, shares):
     """Fill ``start`` and ``end`` ``(n)`` with the times of one plan; return how many events it has.
 
     ``events`` and ``shares`` are filled where they have room. Ends are infinite where a job does not fit its core.
 
     Raises a `ValueError` if more happens than jobs can: each begins, ends, and is waited for once.
     """
+    core, option, cycles, starts, successors = plan.core, plan.option, tables.cycles, tables.starts, tables.successors
     jobs, cores = len(core), cycles.shape[1]
     for j in range(jobs):
         start[j], end[j] = np.inf, np.inf
@@ -109,10 +140,10 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
             return 0
     keys, critical, queue = np.empty(jobs), np.empty(jobs), np.empty(jobs, np.int64)
     first, waits = np.empty(cores + 1, np.int64), np.zeros(jobs, np.int64)
-    whole = run_order(core, priority, topological, starts, successors, keys, first, queue)
+    whole = run_order(plan, tables, keys, first, queue)
     for s in successors:
         waits[s] += 1
-    if rule == CRITICAL:
+    if tables.sharing == CRITICAL:
         behind = np.zeros(cores)
         for j in whole[::-1]:
             longest = behind[core[j]]
@@ -129,13 +160,13 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
         for a in range(cores):
             if job[a] < 0 and at[a] < first[a + 1] and waits[queue[at[a]]] == 0:
                 j = queue[at[a]]
-                if release[j] > now:
-                    next_release = min(next_release, release[j])
+                if tables.release[j] > now:
+                    next_release = min(next_release, tables.release[j])
                     continue
                 job[a], start[j], left[a] = j, now, cycles[j, a, option[j]]
-                need[a] = traffic[j, a, option[j]] / left[a]
+                need[a] = tables.traffic[j, a, option[j]] / left[a]
                 at[a] += 1
-        share_bandwidth(rule, bandwidth, job, need, critical, speed)
+        share_bandwidth(tables.sharing, tables.bandwidth, job, need, critical, speed)
         span = np.inf
         for a in range(cores):
             if job[a] >= 0 and speed[a] > 0:
@@ -163,51 +194,48 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
 
 
 @_part
-def measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline, alone,
-            topological, starts, successors, start, end, told):
+def measure(plan, tables, start, end, told):
     """Fill ``told`` ``(FIGURES)`` of one plan; return which job ends last."""
-    run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
-             end, np.empty(0), np.empty((0, 0)))
+    run_plan(plan, tables, start, end, np.empty(0), np.empty((0, 0)))
     for k in range(FIGURES):
         told[k] = 0.0
     last = 0
-    for j in range(len(core)):
-        if end[j] > told[0]:
-            told[0], last = end[j], j
-        told[1] += energy[j, core[j], option[j]]
-        told[2] = max(told[2], (end[j] - release[j]) / alone[j])
-        if end[j] > deadline[j] * (1 + EQUAL):
-            told[3] += 1
-            told[4] = max(told[4], end[j] - deadline[j])
-    if told[0] == np.inf:
-        told[5] = np.inf
-    elif objective == DEADLINES:
-        told[5] = told[3] + told[4] / told[0]
-    elif objective == EDP:
-        told[5] = told[0] * told[1]
+    for j in range(len(plan.core)):
+        if end[j] > told[MAKESPAN]:
+            told[MAKESPAN], last = end[j], j
+        told[ENERGY] += tables.energy[j, plan.core[j], plan.option[j]]
+        told[SLOWDOWN] = max(told[SLOWDOWN], (end[j] - tables.release[j]) / tables.alone[j])
+        if end[j] > tables.deadline[j] * (1 + EQUAL):
+            told[LATE] += 1
+            told[LATENESS] = max(told[LATENESS], end[j] - tables.deadline[j])
+    if told[MAKESPAN] == np.inf:
+        told[SCORE] = np.inf
+    elif tables.objective == DEADLINES:
+        told[SCORE] = told[LATE] + told[LATENESS] / told[MAKESPAN]
+    elif tables.objective == EDP:
+        told[SCORE] = told[MAKESPAN] * told[ENERGY]
     else:
-        told[5] = told[objective]
+        told[SCORE] = told[tables.objective]
     return last
 
 
 @kept
 @njit(**_OPTIONS)
-def run_plans(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline, alone,
-              topological, starts, successors, figures):
-    """Fill ``figures`` ``(b, FIGURES)``; infinite where a job does not fit its core."""
-    start, end = np.empty(core.shape[1]), np.empty(core.shape[1])
-    for b in range(len(core)):
-        measure(core[b], priority[b], option[b], cycles, traffic, energy, bandwidth, rule, objective, release, deadline,
-                alone, topological, starts, successors, start, end, figures[b])
+def run_plans(plans, tables, figures):
+    """Fill ``figures`` ``(b, FIGURES)`` of plans; infinite where a job does not fit its core."""
+    start, end = np.empty(plans.core.shape[1]), np.empty(plans.core.shape[1])
+    for b in range(len(plans.core)):
+        measure(PlanArrays(plans.core[b], plans.priority[b], plans.option[b]), tables, start, end, figures[b])
 
 
 @_part
-def change(core, priority, option, counts, draw, last):
+def change(plan, counts, draw, last):
     """Change a plan in one of the `WAYS`.
 
     A first number chooses the way, a second the job: every other time one of the core that ends last. What the others
     decide depends on the way.
     """
+    core, priority, option = plan
     jobs, cores = counts.shape
     place = int(draw[0] * len(WAYS))
     way = WAYS[place]
@@ -239,36 +267,34 @@ def change(core, priority, option, counts, draw, last):
 
 
 @_part
-def copy(core, priority, option, into_core, into_priority, into_option):
+def copy(plan, into):
     """Copy a plan: slices would take several times as long to compile."""
-    for j in range(len(core)):
-        into_core[j], into_priority[j], into_option[j] = core[j], priority[j], option[j]
+    for j in range(len(plan.core)):
+        into.core[j], into.priority[j], into.option[j] = plan.core[j], plan.priority[j], plan.option[j]
 
 
 @kept
 @njit(**_OPTIONS)
-def climb(core, priority, option, counts, draws, patience, cycles, traffic, energy, bandwidth, rule, objective, release,
-          deadline, alone, topological, starts, successors, best_core, best_priority, best_option, scores):
-    """Change a plan ``(n)`` in place, one draw ``(4)`` after the other, and keep what is no worse than ``patience``.
+def climb(plan, counts, draws, patience, tables, best_plan, scores):
+    """Change a plan in place, one draw ``(4)`` after the other, and keep what is no worse than ``patience``.
 
     That is times the best score until then (record-to-record travel; Dueck, 1993). Fill ``scores`` with those of all
     that was tried (the first is that of the plan as it was given); return that of the best plan, which is kept besides.
     """
-    start, end, told = np.empty(len(core)), np.empty(len(core)), np.empty(FIGURES)
-    kept_core, kept_priority, kept_option = core.copy(), priority.copy(), option.copy()
+    start, end, told = np.empty(len(plan.core)), np.empty(len(plan.core)), np.empty(FIGURES)
+    before = PlanArrays(plan.core.copy(), plan.priority.copy(), plan.option.copy())
     best, last = np.inf, 0
     for i in range(len(draws)):
         if i > 0:
-            copy(core, priority, option, kept_core, kept_priority, kept_option)
-            change(core, priority, option, counts, draws[i], last)
-        found = measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline,
-                        alone, topological, starts, successors, start, end, told)
-        scores[i] = told[5]
-        if i == 0 or told[5] <= best * patience:
+            copy(plan, before)
+            change(plan, counts, draws[i], last)
+        found = measure(plan, tables, start, end, told)
+        scores[i] = told[SCORE]
+        if i == 0 or told[SCORE] <= best * patience:
             last = found
-            if told[5] < best:
-                best = told[5]
-                copy(core, priority, option, best_core, best_priority, best_option)
+            if told[SCORE] < best:
+                best = told[SCORE]
+                copy(plan, best_plan)
         else:
-            copy(kept_core, kept_priority, kept_option, core, priority, option)
+            copy(before, plan)
     return best

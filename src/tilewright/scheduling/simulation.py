@@ -1,12 +1,15 @@
 """What plans take: every job's begin and end, and the share of the bandwidth that each has in between."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewright.base import InputError, late_module, share
 from tilewright.scheduling.problem import SCHEDULE_OBJECTIVES, SHARINGS, Floats, PlanGenomes, ScheduleProblem, Timeline
+
+if TYPE_CHECKING:
+    from tilewright.scheduling.kernels import JobTables, PlanArrays
 
 kernels = late_module("tilewright.scheduling.kernels")
 TOGETHER = 50
@@ -45,19 +48,28 @@ def simulate(problem: ScheduleProblem, plans: PlanGenomes, threads: int = 1) -> 
     figures = np.empty((len(plans), kernels.FIGURES))
 
     def work(rows: slice) -> None:
-        kernels.run_plans(plans.core[rows], plans.priority[rows], plans.option[rows], *tables(problem), figures[rows])
+        kernels.run_plans(compiled_plan(plans, rows), tables(problem), figures[rows])
 
     share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
-    makespan, energy, slowdown, missed, _, score = figures.T
-    return Simulated(makespan, energy, slowdown, missed, score)
+    told = (kernels.MAKESPAN, kernels.ENERGY, kernels.SLOWDOWN, kernels.LATE, kernels.SCORE)
+    return Simulated(*(figures[:, figure] for figure in told))
 
 
-def tables(problem: ScheduleProblem) -> tuple[Any, ...]:
+def tables(problem: ScheduleProblem) -> "JobTables":
     """Return what the kernels are given of a problem."""
     cycles, traffic, energy = problem.of_jobs
-    objective = SCHEDULE_OBJECTIVES.index(problem.objective)
-    return (cycles, traffic, energy, float(problem.bandwidth), SHARINGS.index(problem.sharing), objective,
-            problem.release, problem.deadline, problem.alone, problem.topological, *problem.successors)
+    starts, successors = problem.successors
+    found: JobTables = kernels.JobTables(
+        cycles, traffic, energy, float(problem.bandwidth), SHARINGS.index(problem.sharing),
+        SCHEDULE_OBJECTIVES.index(problem.objective), problem.release, problem.deadline, problem.alone,
+        problem.topological, starts, successors)
+    return found
+
+
+def compiled_plan(plans: PlanGenomes, rows: slice | int) -> "PlanArrays":
+    """Return one or some of the plans as the kernels take them."""
+    found: PlanArrays = kernels.PlanArrays(plans.core[rows], plans.priority[rows], plans.option[rows])
+    return found
 
 
 def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
@@ -70,12 +82,10 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
     unfit = np.flatnonzero(option >= problem.counts[np.arange(problem.jobs), core])
     if len(unfit):
         raise InputError(f"plan.core[{unfit[0]}]", "must be a core that the job fits", int(core[unfit[0]]))
-    cycles, traffic, _, bandwidth, rule, _, release, _, _, *order = tables(problem)
     start, end = np.empty(problem.jobs), np.empty(problem.jobs)
     most = kernels.MOST_EVENTS * problem.jobs + 1
     events, shares = np.empty(most + 1), np.empty((most, problem.cores))
-    count = kernels.run_plan(core, plan.priority[0], option, cycles, traffic, bandwidth, rule, release, *order, start,
-                             end, events, shares)
+    count = kernels.run_plan(compiled_plan(plan, 0), tables(problem), start, end, events, shares)
     return Timeline(start, end, core, option, events[:count + 1], shares[:count])
 
 

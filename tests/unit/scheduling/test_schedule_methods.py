@@ -380,7 +380,7 @@ def test_climbing_keeps_the_best_and_what_its_scores_say():
 
 
 def test_a_change_makes_one_move():
-    from tilewright.scheduling.kernels import WAYS, change
+    from tilewright.scheduling.kernels import WAYS, PlanArrays, change
 
     asked, rng = group(), np.random.default_rng(4)
     ways = dict.fromkeys(range(5), 0)
@@ -388,7 +388,7 @@ def test_a_change_makes_one_move():
         plan, draw = asked.drawn(rng, 1), rng.random(4)
         core, priority, option = plan.core[0], plan.priority[0], plan.option[0]
         old = core.copy(), priority.copy(), option.copy()
-        change.py_func(core, priority, option, asked.counts, draw, 0)
+        change.py_func(PlanArrays(core, priority, option), asked.counts, draw, 0)
         moved, timed = np.flatnonzero(core != old[0]), np.flatnonzero(priority != old[1])
         place = int(draw[0] * len(WAYS))
         way = WAYS[place]

@@ -18,7 +18,7 @@ from tilewright.scheduling.methods.lists import ListOptions, as_plan, list_plans
 from tilewright.scheduling.methods.magma import Breeding, magma_options
 from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
-from tilewright.scheduling.simulation import kernels, tables, timeline
+from tilewright.scheduling.simulation import compiled_plan, kernels, tables, timeline
 from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
 
 ROUNDS = 120
@@ -337,9 +337,8 @@ class ScheduleAuto(Resumable):
         scores = np.empty((len(plans), length))
 
         def work(row: int) -> None:
-            self.scores[row] = kernels.climb(
-                plans.core[row], plans.priority[row], plans.option[row], problem.counts, draws[row], patience,
-                *tables(problem), best.core[row], best.priority[row], best.option[row], scores[row])
+            self.scores[row] = kernels.climb(compiled_plan(plans, row), problem.counts, draws[row], patience,
+                                             tables(problem), compiled_plan(best, row), scores[row])
 
         share(work, range(len(plans)), self.session.threads)
         self.plans = best
