@@ -7,15 +7,11 @@ import numpy as np
 
 from tilewright.base import late_module, share
 from tilewright.fusion.microbatch.problem import OVER, Floats, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.records import ENERGY, GROUP_FIGURES, LATENCY, MEMORY
 
 kernels = late_module("tilewright.fusion.microbatch.kernels")
 TOGETHER = 4096
 """Strategies that a thread scores at a time."""
-LATENCY, ENERGY, MEMORY, OFFCHIP, FETCHED = 0, 1, 2, 6, 7
-"""Of the figures of strategies and groups: cycles, picojoules, bytes staged, bytes off chip, those of weights."""
-GROUP_FIGURES = ("latency_cycles", "energy_pj", "memory_bytes", "compute_cycles", "offchip_cycles", "onchip_cycles",
-                 "offchip_bytes", "weight_bytes", "onchip_bytes")
-"""The figures in order. Memory is that of micro-batches; weights are those that come in."""
 
 
 def figures(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> Floats:
@@ -27,7 +23,7 @@ def figures(problem: MicroBatchProblem, strategies: Ints, threads: int = 1) -> F
     found = np.empty((len(plans), len(GROUP_FIGURES)))
 
     def work(rows: slice) -> None:
-        kernels.score_plans(plans[rows], *problem.tables, found[rows])
+        kernels.score_plans(plans[rows], problem.tables, found[rows])
 
     share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
     return found
@@ -47,7 +43,7 @@ def of_groups(problem: MicroBatchProblem, strategy: Ints) -> list[tuple[int, int
     """
     plan = problem.check(strategy)[0]
     ends, told = np.zeros(len(plan), dtype=np.int64), np.empty((len(plan), len(GROUP_FIGURES)))
-    count = kernels.group_figures(plan, *problem.tables, ends, told)
+    count = kernels.group_figures(plan, problem.tables, ends, told)
     firsts = [0, *(ends[:count - 1] + 1).tolist()]
     return [(first, int(last), row) for first, last, row in zip(firsts, ends[:count], told, strict=False)]
 
@@ -67,7 +63,7 @@ def fill_groups(problem: MicroBatchProblem, strategies: Ints, how: tuple[Any, An
 
 def know(problem: MicroBatchProblem, plans: Ints, begin: int, known: tuple[Floats, Ints]) -> None:
     """Let the groups of strategies that fit, from a row on, be known, in place; see `kernels.know_groups`."""
-    kernels.know_groups(plans, begin, ENERGY if problem.objective == "energy" else LATENCY, *known, *problem.tables)
+    kernels.know_groups(plans, begin, ENERGY if problem.objective == "energy" else LATENCY, *known, problem.tables)
 
 
 def joined(plans: Ints, known: tuple[Floats, Ints], most: int) -> Ints:
@@ -119,16 +115,17 @@ def forced_bytes(problem: MicroBatchProblem) -> Floats:
 
 def bounds(problem: MicroBatchProblem) -> MicroBatchBounds:
     """Return what no strategy is below."""
-    off, on, read, write, pass_, compute, leakage = problem.rates.tolist()
+    rates = problem.rates
     coming = float(problem.weights.sum()) + float(problem.sizes[0]) * bool(problem.readers[0])
     going = float(sum(size for size, entry in zip(problem.sizes, problem.entries, strict=True) if entry.leaves))
     forced = float(forced_bytes(problem).sum())
     passing = float(problem.weights.sum() + problem.sizes[1:].sum()
                     + sum(problem.sizes[list(entry.reads)].sum() for entry in problem.entries))
     cycles = float(problem.cycles.sum())
-    least = MicroBatchBounds(cycles, (coming + going) * off, (coming + going + forced) * off, passing * on, 0.0)
-    energy = (coming * read + going * write + forced * min(read, write) + passing * pass_ + cycles * compute
-              + least.latency_cycles * leakage)
+    least = MicroBatchBounds(cycles, (coming + going) * rates.offchip_cycles,
+                             (coming + going + forced) * rates.offchip_cycles, passing * rates.onchip_cycles, 0.0)
+    energy = (coming * rates.read_pj + going * rates.write_pj + forced * min(rates.read_pj, rates.write_pj)
+              + passing * rates.onchip_pj + cycles * rates.compute_pj + least.latency_cycles * rates.leakage_pj)
     return replace(least, energy_pj=energy)
 
 

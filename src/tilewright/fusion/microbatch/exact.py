@@ -13,8 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.base import Rows
-from tilewright.fusion.microbatch.costs import ENERGY, FETCHED, LATENCY, kernels
+from tilewright.fusion.microbatch.costs import kernels
 from tilewright.fusion.microbatch.problem import Floats, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.records import (
+    COMPUTE,
+    ENERGY,
+    FETCHED,
+    GROUP_FIGURES,
+    LATENCY,
+    OFFCHIP_CYCLES,
+    ONCHIP_CYCLES,
+)
 from tilewright.search import Resumable
 
 SLACK, SAME = 1e-12, 1e-9
@@ -63,8 +72,8 @@ class GroupSearch(Resumable):
         count = problem.length
         self.problem, self.best, self.going, self.sizes = problem, known, going, sizes
         self.runs = -(-problem.batch // sizes)
-        told = np.zeros((count, count, 9))
-        kernels.group_table(*problem.tables, told)
+        told = np.zeros((count, count, len(GROUP_FIGURES)))
+        kernels.group_table(problem.tables, told)
         self.levels, self.slopes = _costs(problem, told)
         staged = np.concatenate([[0.0], np.cumsum(problem.tiles)])[:-1]
         self.fits = (staged - staged[:, None]) * sizes[-1] <= problem.memory_bytes
@@ -257,9 +266,10 @@ def _costs(problem: MicroBatchProblem, told: Floats) -> tuple[Floats, Floats]:
 
     The objective of a group is the largest of the three.
     """
-    off, on, read, _, pass_, _, leakage = problem.rates.tolist()
-    terms, slopes = np.moveaxis(told[:, :, 3:6], 2, 0), np.array([0.0, off, on])
+    rates = problem.rates
+    terms = np.moveaxis(told[:, :, [COMPUTE, OFFCHIP_CYCLES, ONCHIP_CYCLES]], 2, 0)
+    slopes = np.array([0.0, rates.offchip_cycles, rates.onchip_cycles])
     if problem.objective == "latency":
         return terms, slopes
-    alone = told[:, :, ENERGY] - leakage * told[:, :, LATENCY]
-    return alone + leakage * terms, read + pass_ + leakage * slopes
+    alone = told[:, :, ENERGY] - rates.leakage_pj * told[:, :, LATENCY]
+    return alone + rates.leakage_pj * terms, rates.read_pj + rates.onchip_pj + rates.leakage_pj * slopes

@@ -1,68 +1,86 @@
 """The compiled parts: scores of whole batches of strategies, their repair, and which partial plans are worth keeping.
 
-All that is compiled stands in this file. Strategies are ``(b, n)`` for ``n`` entries, of which the first is the input.
+Strategies are ``(b, n)`` for ``n`` entries, of which the first is the input; ``tables`` are `records.GroupTables`.
 """
 # ruff: noqa: PLR0913, PLR0917, C901  (arrays as arguments compile fastest)
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from tilewright.base import kept, part_options
+from tilewright.base import kept, part_options, stamped
+from tilewright.fusion.microbatch import records
+from tilewright.fusion.microbatch.records import (
+    COMPUTE,
+    ENERGY,
+    FETCHED,
+    GROUP_FIGURES,
+    LATENCY,
+    MEMORY,
+    OFFCHIP,
+    OFFCHIP_CYCLES,
+    ONCHIP,
+    ONCHIP_CYCLES,
+)
 
-FIGURES = 9
-"""What is told of a strategy, and of a group: see `tilewright.fusion.microbatch.costs.GROUP_FIGURES`."""
+FIGURES = len(GROUP_FIGURES)
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Functions that only compiled functions call.
 _part = njit(**_OPTIONS, **part_options())
+_named = stamped([Path(records.__file__)])
+
+
+def _entry(function):
+    """Compile a function for Python to call, and keep it on disk."""
+    return kept(njit(**_OPTIONS)(_named(function)))
 
 
 @_part
-def measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts,
-                  held, weight_bytes, rates, told):
+def measure_group(plan, first, last, tables, told):
     """Fill ``told`` ``(FIGURES)`` of the group of entries ``first`` to ``last``."""
+    sizes, reads, held, rates = tables.sizes, tables.reads, tables.held, tables.rates
     memory, compute, read, written, passing = 0.0, 0.0, 0.0, 0.0, 0.0
     once, again = 0.0, 0.0
     for q in range(first, last + 1):
         staged = plan[q] > 0
         if staged:
-            memory += plan[q] * tiles[q]
+            memory += plan[q] * tables.tiles[q]
         if q == 0:
             if staged:
                 read += sizes[0]
                 passing += sizes[0]
             continue
-        least = plan[q] if staged else batch
-        for c in range(held_starts[q], held_starts[q + 1]):
+        least = plan[q] if staged else tables.batch
+        for c in range(tables.held_starts[q], tables.held_starts[q + 1]):
             if held[c, 0] >= first and held[c, 1] <= last:
                 least = min(least, plan[held[c, 0]])
-        for c in range(read_starts[q], read_starts[q + 1]):
+        for c in range(tables.read_starts[q], tables.read_starts[q + 1]):
             passing += sizes[reads[c, 1]]
             if reads[c, 1] < first:
                 read += sizes[reads[c, 1]]
-        if q == last or read_last[q] > last:
+        if q == last or tables.read_last[q] > last:
             written += sizes[q]
         passing += sizes[q]
-        compute += cycles[q]
-        once += weights[q]
-        again += weights[q] * ((batch + least - 1) // least)
+        compute += tables.cycles[q]
+        once += tables.weights[q]
+        again += tables.weights[q] * ((tables.batch + least - 1) // least)
     # Weights of a whole group stay where they fit together; else each run of a micro-batch fetches them anew.
-    fetched = once if once <= weight_bytes else again
+    fetched = once if once <= tables.weight_bytes else again
     read += fetched
     passing += fetched
-    off, on = (read + written) * rates[0], passing * rates[1]
+    off, on = (read + written) * rates.offchip_cycles, passing * rates.onchip_cycles
     latency = max(compute, off, on)
-    told[0] = latency
-    told[1] = (read * rates[2] + written * rates[3] + passing * rates[4] + compute * rates[5] + latency * rates[6])
-    told[2], told[3], told[4], told[5] = memory, compute, off, on
-    told[6], told[7], told[8] = read + written, fetched, passing
+    told[LATENCY] = latency
+    told[ENERGY] = (read * rates.read_pj + written * rates.write_pj + passing * rates.onchip_pj
+                    + compute * rates.compute_pj + latency * rates.leakage_pj)
+    told[MEMORY], told[COMPUTE], told[OFFCHIP_CYCLES], told[ONCHIP_CYCLES] = memory, compute, off, on
+    told[OFFCHIP], told[FETCHED], told[ONCHIP] = read + written, fetched, passing
 
 
-@kept
-@njit(**_OPTIONS)
-def score_plans(plans, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held,
-                weight_bytes, rates, figures):
+@_entry
+def score_plans(plans, tables, figures):
     """Fill ``figures`` ``(b, FIGURES)``: sums over groups, but of the memory the largest."""
     told = np.empty(FIGURES)
     for b in range(len(plans)):
@@ -71,31 +89,26 @@ def score_plans(plans, batch, tiles, sizes, weights, cycles, read_last, read_sta
         for q in range(plans.shape[1]):
             if plans[b, q] > 0 and q < plans.shape[1] - 1:
                 continue
-            measure_group(plans[b], first, q, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
-                          held_starts, held, weight_bytes, rates, told)
+            measure_group(plans[b], first, q, tables, told)
             first = q + 1
             for f in range(FIGURES):
-                figures[b, f] = max(figures[b, f], told[f]) if f == 2 else figures[b, f] + told[f]
+                figures[b, f] = max(figures[b, f], told[f]) if f == MEMORY else figures[b, f] + told[f]
 
 
-@kept
-@njit(**_OPTIONS)
-def group_figures(plan, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held,
-                  weight_bytes, rates, ends, figures):
+@_entry
+def group_figures(plan, tables, ends, figures):
     """Fill the last entries ``ends`` ``(n)`` of the groups of one strategy, and their figures; return how many."""
     first, count = 0, 0
     for q in range(len(plan)):
         if plan[q] > 0 and q < len(plan) - 1:
             continue
-        measure_group(plan, first, q, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
-                      held_starts, held, weight_bytes, rates, figures[count])
+        measure_group(plan, first, q, tables, figures[count])
         ends[count] = q
         first, count = q + 1, count + 1
     return count
 
 
-@kept
-@njit(**_OPTIONS)
+@_entry
 def repair_plans(plans, batch, tiles, memory):
     """Make strategies fit, in place: micro-batches of a group shrink alike; where that is not enough, it is split.
 
@@ -153,8 +166,7 @@ def choose_sizes(ranges, size, used, turns, choices, memory, at):
             at[i] += 1
 
 
-@kept
-@njit(**_OPTIONS)
+@_entry
 def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, memory):
     """Let the micro-batches of the group at a place (none where it is negative) of each strategy fill the memory.
 
@@ -195,10 +207,8 @@ def fill_plans(plans, places, steps, shared, turns, tiles, weights, choices, mem
                 plan[q] = choices[at[i]]
 
 
-@kept
-@njit(**_OPTIONS)
-def know_groups(plans, begin, which, costs, rows, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
-                held_starts, held, weight_bytes, rates):
+@_entry
+def know_groups(plans, begin, which, costs, rows, tables):
     """Let the groups of ``plans`` ``(b, n)`` from row ``begin`` on be known, where none is better.
 
     ``costs`` ``(n, n)`` are the figures (``which`` of them) of the best known group from an entry to another, ``rows``
@@ -207,8 +217,7 @@ def know_groups(plans, begin, which, costs, rows, batch, tiles, sizes, weights, 
     ends, figures = np.empty(plans.shape[1], np.int64), np.empty((plans.shape[1], FIGURES))
     for b in range(begin, len(plans)):
         first = 0
-        for g in range(group_figures(plans[b], batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
-                                     held_starts, held, weight_bytes, rates, ends, figures)):
+        for g in range(group_figures(plans[b], tables, ends, figures)):
             last = ends[g]
             if figures[g, which] < costs[first, last]:
                 costs[first, last], rows[first, last] = figures[g, which], b
@@ -232,8 +241,7 @@ def least_above(values, known):
     return found
 
 
-@kept
-@njit(**_OPTIONS)
+@_entry
 def join_groups(plans, costs, rows, found):
     """Fill ``found`` ``(m, n)`` with the best strategies of known groups, the best first; return how many there are.
 
@@ -274,22 +282,19 @@ def join_groups(plans, costs, rows, found):
     return len(found)
 
 
-@kept
-@njit(**_OPTIONS)
-def group_table(batch, tiles, sizes, weights, cycles, read_last, read_starts, reads, held_starts, held, weight_bytes,
-                rates, figures):
+@_entry
+def group_table(tables, figures):
     """Fill ``figures`` ``(n, n, FIGURES)`` of the groups from an entry to another whose weights come once."""
-    plan = np.full(len(tiles), batch)
-    for first in range(len(tiles)):
-        for last in range(first, len(tiles)):
+    count = len(tables.tiles)
+    plan = np.full(count, tables.batch)
+    for first in range(count):
+        for last in range(first, count):
             plan[last] = -1
-            measure_group(plan, first, last, batch, tiles, sizes, weights, cycles, read_last, read_starts, reads,
-                          held_starts, held, weight_bytes, rates, figures[first, last])
-            plan[last] = batch
+            measure_group(plan, first, last, tables, figures[first, last])
+            plan[last] = tables.batch
 
 
-@kept
-@njit(**_OPTIONS)
+@_entry
 def group_rest(first, last, price, tiles, weights, reach, sizes, runs, pairs, found):
     """Fill ``found`` ``(last + 1, s, s)``: what entries from each on cost at least, in bytes that come again.
 
@@ -319,8 +324,7 @@ def group_rest(first, last, price, tiles, weights, reach, sizes, runs, pairs, fo
                 found[q, a, c] = best
 
 
-@kept
-@njit(**_OPTIONS)
+@_entry
 def undominated(values, found):
     """Set in ``found`` ``(l)`` which rows ``(l, v)`` no other one is at least as good as, in all of its values.
 

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, require_extra
-from tilewright.fusion.microbatch.costs import LATENCY, figures
+from tilewright.fusion.microbatch.costs import figures
 from tilewright.fusion.microbatch.problem import SYNC, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.records import LATENCY
 from tilewright.fusion.microbatch.session import FUSION_MAPPERS, STATE, FusionEpisode, FusionSession, fuse
 from tilewright.search import MapperOptions, Options, Resumable, read_options
 

@@ -25,8 +25,9 @@ import numpy as np
 from pydantic import Field
 
 from tilewright.base import Fields, FieldsDocument, InputError, digest
-from tilewright.fusion.microbatch.costs import GROUP_FIGURES, figures, of_groups
+from tilewright.fusion.microbatch.costs import figures, of_groups
 from tilewright.fusion.microbatch.problem import SYNC, Floats, FusionObjective, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.records import GROUP_FIGURES
 
 Line = tuple[str, int, float]
 """Why, how often, and bytes each time."""

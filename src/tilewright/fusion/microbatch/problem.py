@@ -14,6 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
+from tilewright.fusion.microbatch.records import ByteRates, GroupTables
 from tilewright.hardware import Accelerator, Memory
 from tilewright.workload import DataMovement, Graph, MacNode, Node, Unmodelled
 
@@ -314,23 +315,25 @@ class MicroBatchProblem:
         return tuple(tuple(q for q, entry in enumerate(self.entries) if p in entry.reads) for p in range(self.length))
 
     @cached_property
-    def tables(self) -> tuple[Any, ...]:
-        """What the kernels read; see `tilewright.fusion.microbatch.kernels.score_plans`."""
+    def tables(self) -> GroupTables:
+        """What the kernels read."""
         last = [self.length if entry.leaves else max(readers, default=0)
                 for entry, readers in zip(self.entries, self.readers, strict=True)]
         reads = [[(q, p) for p in entry.reads] for q, entry in enumerate(self.entries)]
         held = [[(p, next(r for r in readers if r >= q)) for p, readers in enumerate(self.readers[:q])
                  if readers and readers[-1] >= q] for q in range(self.length)]
-        return (self.batch, self.tiles, self.sizes, self.weights, self.cycles, np.array(last, dtype=np.int64),
-                *_listed(reads), *_listed(held), self.weight_bytes, self.rates)
+        return GroupTables(self.batch, self.tiles, self.sizes, self.weights, self.cycles,
+                           np.array(last, dtype=np.int64), *_listed(reads), *_listed(held), float(self.weight_bytes),
+                           self.rates)
 
     @cached_property
-    def rates(self) -> Floats:
-        """``(7)``: cycles a byte off and on chip, picojoules of a byte read, written, on chip, of compute, leakage."""
+    def rates(self) -> ByteRates:
+        """What a byte and a cycle take on the machine."""
         machine = self.machine
-        return np.array([1 / machine.offchip_bytes_per_cycle, 1 / machine.onchip_bytes_per_cycle,
-                         machine.read_pj_per_byte, machine.write_pj_per_byte, machine.onchip_pj_per_byte,
-                         machine.mac_pj * machine.elements, machine.leakage_pj_per_cycle])
+        return ByteRates(1 / machine.offchip_bytes_per_cycle, 1 / machine.onchip_bytes_per_cycle,
+                         float(machine.read_pj_per_byte), float(machine.write_pj_per_byte),
+                         float(machine.onchip_pj_per_byte), float(machine.mac_pj * machine.elements),
+                         float(machine.leakage_pj_per_cycle))
 
     @cached_property
     def choices(self) -> Ints:

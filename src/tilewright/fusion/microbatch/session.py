@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import Registry, digest
-from tilewright.fusion.microbatch.costs import LATENCY, MEMORY, bound_of, figures, scores
+from tilewright.fusion.microbatch.costs import bound_of, figures, scores
 from tilewright.fusion.microbatch.problem import OVER, SYNC, Floats, Ints, MicroBatchProblem
+from tilewright.fusion.microbatch.records import LATENCY, MEMORY
 from tilewright.jobs import Observer, Stop
 from tilewright.search import Options, PlanMethod, PlanSession
 
