@@ -409,7 +409,8 @@ def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) ->
         name, _, number = part.partition("=")
         size = whole_of(number)
         if size is None:
-            raise InputError(text, "must give sizes as NAME=NUMBER, separated by commas", part)
+            raise InputError(text, "must give sizes as NAME=NUMBER, separated by commas", part,
+                             "Sizes are whole numbers, 1 or more")
         if name not in names and name not in optional:
             raise InputError(text, f"must give only {', '.join([*names, *optional])}", name)
         if name in found:

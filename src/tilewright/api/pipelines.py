@@ -75,7 +75,7 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
 
     Two searches: every layer for latency, of which the slowest sets the pace; then every layer for ``then`` within that
-    pace. No layer ends worse than after the first (Kao 2022, section 4.4.5).
+    pace. No layer takes more of that than after the first (Kao 2022, section 4.4.5).
 
     The machine is one of the pipeline: all are alike, and share nothing; one that they share is to be described as the
     part that each of them has. Limits are for the second search. Both searches go to the store, the second one last.

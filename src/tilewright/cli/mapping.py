@@ -157,7 +157,8 @@ def pipeline(asked: Asked, report: Page = None, json: Json = None) -> None:
     """Optimise a network as a pipeline: each layer on an accelerator of its own, which NAME in --arch describes.
 
     First every layer is searched for latency: the slowest sets the pace. Then every layer is searched for energy (or
-    power) within it; none ends worse. Exit code 1: a layer has no legal mapping, or the limit is not kept; 130: Ctrl-C.
+    power) within it; none takes more than before. Exit code 1: a layer has no legal mapping, or the limit is not kept;
+    130: Ctrl-C.
     """
     from tilewright.api import pipeline as search_both
     from tilewright.report import LayersBar, print_sheet

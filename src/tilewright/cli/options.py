@@ -117,7 +117,7 @@ Page = Annotated[Path | None, typer.Option(
 
 def ready(page: Path | None, json_file: str | None, *others: Path | None) -> None:
     """Make sure that files can be written before anything is computed."""
-    for place in (page, Path(json_file) if json_file and json_file != "-" else None, *others):
+    for place in (page, None if json_file in (None, "-") else Path(json_file), *others):
         if place is not None:
             tilewright.api.ready_place(place)
 

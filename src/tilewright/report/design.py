@@ -18,6 +18,7 @@ from tilewright.report.quantities import (
     percent,
     seconds_of,
     significant,
+    titled,
 )
 from tilewright.report.search_plots import log_axis, shown_goal
 from tilewright.report.sheet import Sheet
@@ -253,7 +254,7 @@ def _front_table(found: Designed, points: Sequence[Candidate], front: Sequence[s
     every = [*dict.fromkeys((*(measured(value * scale, unit) for value, (unit, scale) in zip(
         _values(found, one, front), units, strict=True)), _numbers(found, one)) for one in points)]
     rows = tuple(every[::max(1, -(-len(every) // _MOST_ROWS))])
-    heads = *(name.capitalize() for name in front), "Machine"
+    heads = *(titled(name) for name in front), "Machine"
     return Table("front", "Pareto front of the machines tried", heads, rows, () if len(rows) == len(points) else (
         f"{len(rows)} of {len(points)} points, of which those that read alike are one; the JSON has all.",))
 
@@ -321,7 +322,7 @@ def _front_plot(found: Designed, points: Sequence[Candidate], front: Sequence[st
                      "y": [value * _unit(names[1])[1] for _, value in values],
                      "customdata": [_numbers(found, one) for one in ones],
                      "hovertemplate": "%{customdata}<br>%{x:.4g}, %{y:.4g}<extra></extra>"})
-    axes = [log_axis(f"{name.capitalize()} ({_unit(name)[0]})", [
+    axes = [log_axis(f"{titled(name)} ({_unit(name)[0]})", [
         value for trace in data for value in trace[axis]]) for name, axis in zip(names, "xy", strict=True)]
     return Plot("front", "Machines tried", [trace for trace in data if trace["x"]], {
         "xaxis": axes[0], "yaxis": axes[1], "legend": LEGEND, "showlegend": True, "hovermode": "closest"},

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from tilewright.base import Table
-from tilewright.report.quantities import JOULES, PICOJOULE, TIMES, engineering, measured, multiple, shortened
+from tilewright.report.quantities import JOULES, PICOJOULE, TIMES, engineering, measured, multiple, shortened, titled
 from tilewright.store import FrontRecord, LayerRecord, NetworkFrontRecord, NetworkPointRecord, RunRecord
 
 Figure = dict[str, Any]
@@ -28,8 +28,8 @@ def fronts_figure(record: RunRecord) -> Figure:
         return {"data": [], "layout": {}}
     first, second = shown[0].front.metrics[:2] if shown[0].front is not None else ("", "")
     return {"data": data, "layout": {
-        "xaxis": {**_axis(f"{first.capitalize()} / least", [x for trace in data for x in trace["x"]])},
-        "yaxis": {**_axis(f"{second.capitalize()} / least", [y for trace in data for y in trace["y"]])},
+        "xaxis": {**_axis(f"{titled(first)} / least", [x for trace in data for x in trace["x"]])},
+        "yaxis": {**_axis(f"{titled(second)} / least", [y for trace in data for y in trace["y"]])},
         "legend": LEGEND, "hovermode": "closest"}}
 
 
@@ -64,7 +64,7 @@ def layer_front_figure(layer: LayerRecord) -> Figure:
                      "y": [best[1] * scales[1]], "cliponaxis": False, "hoverinfo": "skip",
                      "marker": {"symbol": "circle-open", "size": 14, "color": "@curve-1", "line": {"width": 2.5}}})
         points.append((best[0] * scales[0], best[1] * scales[1]))
-    titles = [f"{name.capitalize()} ({JOULES.get(unit, unit)})"
+    titles = [f"{titled(name)} ({JOULES.get(unit, unit)})"
               for name, unit in zip(front.metrics, front.units, strict=True)]
     x, y = ([point[axis] for point in points] for axis in (0, 1))
     return {"data": data, "layout": {
@@ -78,7 +78,7 @@ def front_rows(record: RunRecord) -> tuple[tuple[str, ...], list[tuple[str, ...]
     fronts = [(layer, layer.front) for layer in record.layers if layer.front is not None]
     if not fronts:
         return (), []
-    heads = ("Layer", "Mappings", *(name.capitalize() for name in fronts[0][1].metrics))
+    heads = ("Layer", "Mappings", *(titled(name) for name in fronts[0][1].metrics))
     return heads, [(layer.name, f"{len(front.points):,}{' (thinned)' if front.thinned else ''}", *_spans(front))
                    for layer, front in fronts]
 

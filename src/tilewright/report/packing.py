@@ -16,7 +16,8 @@ COLOURS, MOST_ROWS = 7, 400
 def packing_sheet(name: str, buffers: Buffers, packing: Packing, capacity: int | None, command: str) -> Sheet:
     """Return what is to be shown of a placement, or of there being none."""
     times, live = buffers.live
-    peak = (f"Live peak {buffers.live_peak:,} at time {times[live.argmax()]:,}: the most that lives at one time."
+    peak = (f"Live peak {buffers.live_peak:,} at time {times[live.argmax()]:,}: the most that lives at one time"
+            + (", each buffer at a place of its own." if any(buffers.inplace) else ".")
             if len(buffers) else "No buffers.")
     steps = f"{packing.nodes:,} nodes in " if packing.nodes else ""
     facts = (_verdict(packing, capacity), peak, *_shared(buffers, packing),

@@ -57,6 +57,15 @@ def over(value: float | None, bound: float | None) -> float | None:
     return None if value is None or not bound else value / bound
 
 
+def titled(metric: str) -> str:
+    """Return the name of a metric as it begins a heading.
+
+    >>> titled("latency"), titled("edp-area")
+    ('Latency', 'EDP-area')
+    """
+    return metric.capitalize().replace("Edp", "EDP")
+
+
 def finite(value: float) -> float | None:
     """Return a number as files have it: None where it is infinite or there is none."""
     return value if math.isfinite(value) else None

@@ -12,7 +12,7 @@ from tilewright.allocation import PlanRecord, ResidentTensor, Stay
 from tilewright.base import Plot, Table, Value
 from tilewright.hardware import format_bytes
 from tilewright.report.fronts import LEGEND
-from tilewright.report.quantities import engineering, measured, percent, shortened
+from tilewright.report.quantities import engineering, measured, percent, shortened, titled
 from tilewright.report.sheet import Sheet
 
 MOST_ROWS = 200
@@ -43,7 +43,7 @@ def residency_sheet(record: PlanRecord) -> Sheet:
 
 def _verdict(record: PlanRecord) -> str:
     unit = _UNITS[record.objective[0]]
-    told = f"{record.objective[0].capitalize()} {record.score:,.0f} {unit} by {record.solver}"
+    told = f"{titled(record.objective[0])} {record.score:,.0f} {unit} by {record.solver}"
     if record.proven:
         return f"{told}: no plan does better."
     return (f"{told}. No plan can do with less than {record.bound:,.0f}: this one is at most {percent(record.gap)} "

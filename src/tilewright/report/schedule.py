@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.base import Plot, Table, Value
 from tilewright.report.fronts import LEGEND
-from tilewright.report.quantities import engineering, percent, seconds_of, shortened, significant
+from tilewright.report.quantities import engineering, percent, seconds_of, shortened, significant, titled
 from tilewright.report.search_plots import log_axis
 from tilewright.report.sheet import Sheet
 from tilewright.scheduling import Explained, GroupRecord, Otherwise, PlannedJob, ScheduleRecord
@@ -43,7 +43,7 @@ def _time(record: ScheduleRecord, cycles: float) -> str:
 def _verdict(record: ScheduleRecord) -> str:
     unit, scale = UNITS[record.objective]
     score, bound = (scale * sum(getattr(group, name) for group in record.groups) for name in ("score", "bound"))
-    told = f"{record.objective.capitalize()} {engineering(score)} {unit}"
+    told = f"{titled(record.objective)} {engineering(score)} {unit}"
     if record.objective == "makespan":
         told += f" = {_time(record, record.makespan_cycles)}"
     if record.gap < CLOSED:

@@ -233,7 +233,7 @@ def _with_bound(layer: LayerRecord, figure: str) -> tuple[float | None, float | 
 def listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Table:
     """Return a plain table for lists of things; columns at the positions ``right`` are numbers.
 
-    Where there is little room names and heads are broken, numbers never: `_emit` sees to that.
+    Where there is little room names and heads are broken, numbers never: `_fit` sees to that.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     cells = [[cell if isinstance(cell, Text) else Text(MISSING if cell is None else str(cell)) for cell in row]
@@ -257,14 +257,24 @@ def print_listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right:
 
 
 def _fit(table: Table, room: int) -> int:
-    """Let the widest columns of a `listing` give way until it fits or none can; return how wide it is then."""
-    widths = [column.max_width or 0 for column in table.columns]
-    least, gaps = [column.min_width or 0 for column in table.columns], 2 * (len(widths) - 1)
-    while sum(widths) + gaps > room and widths != least:
-        widths[max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))] -= 1
+    """Let the widest columns of a `listing` give way until it fits or none can; return how wide it is then.
+
+    What breaks first is names and heads between words, then names within words, and heads within words last.
+    """
+    heads = [_longest_word([column.header]) for column in table.columns]
+    words = [max(head, _longest_word(column.cells)) for head, column in zip(heads, table.columns, strict=True)]
+    widths, gaps = [column.max_width or 0 for column in table.columns], 2 * (len(heads) - 1)
+    for kept in (words, heads, [0] * len(heads)):
+        least = [max(column.min_width or 0, whole) for column, whole in zip(table.columns, kept, strict=True)]
+        while sum(widths) + gaps > room and widths != least:
+            widths[max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))] -= 1
     for column, wide in zip(table.columns, widths, strict=True):
         column.width = wide
     return sum(widths) + gaps
+
+
+def _longest_word(texts: Iterable[RenderableType]) -> int:
+    return max((Text(word).cell_len for text in texts for word in str(text).split()), default=0)
 
 
 def _emit(console: Console, content: RenderableType, width: int | None = None) -> None:

@@ -55,7 +55,11 @@ class Budget:
             if found.group(2):
                 seconds = float(found.group(1)) * _SECONDS[found.group(2)]
             else:
-                samples = int(float(found.group(1)))
+                number = float(found.group(1))
+                if number < math.inf and not number.is_integer():
+                    raise InputError("budget", "must be a whole number of samples, or a time", text,
+                                     "A time has a unit: 1.5s")
+                samples = int(number)
         return cls(samples, seconds)
 
 

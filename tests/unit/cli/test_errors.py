@@ -55,6 +55,7 @@ WRONG = {
     "constraint metric": ((*MAP, "-c", "cost<=3"), "must be a known metric; Got 'cost'"),
     "layers": (("map", "resnet18", "-a", "eyeriss", "--layers", "x*"), "must match at least one layer of resnet18"),
     "report place": ((*MAP, "--report", "."), "must be a file that can be written; Got 'a folder'"),
+    "json place without a name": ((*MAP, "--json", ""), "must be a file that can be written; Got 'a folder'"),
     "report folder": ((*MAP, "--report", "broken.onnx/page.html"), "must be a place that can be written"),
     "plan place": (("fuse", "bert-base", "-a", "flat-edge", "--save", "broken.onnx/plan"), "must be a place that can"),
     "study place": (("study", "landscape", OPERATOR, "-a", "edge-s1", "--out", "broken.onnx/x"),

@@ -95,6 +95,7 @@ def test_results_in_the_place_of_their_inputs_are_told_and_written(here, tmp_pat
     found = here("pack", "b.csv", "--out", "o.csv", "--json", "o.json")
     assert "Height 8: no placement is lower" in found.out
     assert "1 of 1 buffers that may be in the place of another are" in found.out
+    assert "Live peak 12 at time 1: the most that lives at one time, each buffer at a place of its own." in found.out
     tree = json.loads((tmp_path / "o.json").read_text())
     assert tree["buffers"][1]["inplace"] == ["x"] and tree["live_peak"] == 12
     assert verify_packing(read_buffers(tmp_path / "o.csv"), np.array([row["offset"] for row in tree["buffers"]])) == []

@@ -14,6 +14,7 @@ from tilewright.report.quantities import (
     seconds_of,
     shortened,
     significant,
+    titled,
 )
 
 
@@ -46,6 +47,10 @@ def test_ratios_need_both_sides():
     assert (multiple(129, 100), multiple(1, None), multiple(None, 1), multiple(1, 0)) == ("1.29x", "-", "-", "-")
     assert multiple(5_000_000, 2) == "2.50 Mx"
     assert (over(1, 4), percent(0.25), percent(None)) == (0.25, "25.0 %", "-")
+
+
+def test_metrics_begin_headings():
+    assert [titled(metric) for metric in ("latency", "edp", "edp-area")] == ["Latency", "EDP", "EDP-area"]
 
 
 def test_units_are_converted():

@@ -147,6 +147,16 @@ def test_where_there_is_little_room_heads_are_broken_and_cells_are_not(width):
     assert all(word in text for head in heads for word in head.split())
 
 
+def test_names_are_broken_between_words_before_heads_are_broken_within():
+    heads = ("Layer", "Utilisation", "Bottleneck")
+    rows = [("conv1", "44.0 %", "DRAM, ramp +42.9 %"), ("conv2", "9.0 %", "compute, DRAM +0.6 %")]
+    text = printed(print_listing, heads, rows, (1,), width=30)
+    assert max(map(len, text.splitlines())) <= 30 and text.splitlines()[0].split() == list(heads)
+    text = printed(print_listing, ("Layer", "Of the bound"), [("features.conv1", "44.0 %")], (1,), width=16)
+    assert [line.split() for line in text.splitlines()[:2]] == [["Of", "the"], ["Layer", "bound"]]
+    assert [line.split()[0] for line in text.splitlines()[-2:]] == ["features", ".conv1"]
+
+
 def test_the_room_loads_its_libraries_late():
     program = ("import sys, tilewright.report as r; print(sorted({'rich', 'jinja2', 'plotly'} & set(sys.modules)));"
                "r.engineering; print(sorted({'jinja2', 'plotly'} & set(sys.modules)))")

@@ -31,7 +31,7 @@ def test_budgets_are_read(text, budget):
     assert Budget.parse(text) == budget
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-5", "0", "10 parsecs", "1.2.3", "0s", "inf", "10,500", "1s,2s"])
+@pytest.mark.parametrize("text", ["", "soon", "-5", "0", "10 parsecs", "1.2.3", "0s", "inf", "10,500", "1s,2s", "1.5"])
 def test_wrong_budgets_are_named(text):
     with pytest.raises(InputError, match="budget"):
         Budget.parse(text)
