@@ -1,8 +1,7 @@
 """Compiled counts of products on sub-arrays: products ``p``, configurations ``c``.
 
-All that is compiled stands in this file: what is kept of a kernel does not notice changes in another. Dataflows are 0
-(outputs rest), 1 (weights) and 2 (inputs). Along an axis, blocks of ``ceil(size / parts)`` go to the parts; the last
-one that has any may have less, further ones have nothing.
+All that is compiled stands in this file: what is kept of a kernel does not notice changes in another. Along an axis,
+blocks of ``ceil(size / parts)`` go to the parts; the last one that has any may have less, further ones have nothing.
 """
 # ruff: noqa: PLR0913, PLR0917  (numbers as arguments compile fastest)
 
@@ -21,6 +20,18 @@ Amounts = NDArray[np.float64]
 FIGURES = ("cycles", "compute_cycles", "input_reads", "weight_reads", "output_writes", "output_reads", "dram_reads",
            "dram_writes", "active_partitions")
 """What is counted of a product on a configuration, in this order."""
+(CYCLES, COMPUTE_CYCLES, INPUT_READS, WEIGHT_READS, OUTPUT_WRITES, OUTPUT_READS, DRAM_READS, DRAM_WRITES,
+ ACTIVE_PARTITIONS) = range(len(FIGURES))
+ROWS, COLUMNS, DOWN, ACROSS, FLOW = range(5)
+"""Columns of a configuration: sides of an array, how many arrays stand down and across, and the dataflow."""
+SIDE, PARTS = range(2)
+"""Columns of a pair that splits an axis."""
+OUTPUT_STATIONARY, WEIGHT_STATIONARY, INPUT_STATIONARY = range(3)
+"""Dataflows: what rests."""
+TREE, BANKS = 1, 2
+"""How partial sums are added up; 0 for free."""
+WHOLE, REPLICATED = 1, 2
+"""Which memory DRAM fills: one that serves all arrays, or each its own; 0 for none."""
 
 
 class Rules(NamedTuple):
@@ -28,11 +39,11 @@ class Rules(NamedTuple):
 
     bypass: bool
     summation: int
-    """0 free, 1 tree, 2 banks."""
+    """`TREE`, `BANKS` or 0."""
     ports: bool
     collation: bool
     dram: int
-    """0 off, 1 whole, 2 replicated."""
+    """`WHOLE`, `REPLICATED` or 0."""
     whole_folds: bool
     shifted_outputs: bool
     last_cycle_index: bool
@@ -96,6 +107,12 @@ def all_folds(along: Split) -> int:
 
 
 @inlined
+def axes_of(flow: int) -> tuple[int, int]:
+    """Return which of m, n and k lie along rows and columns."""
+    return 0 if flow == OUTPUT_STATIONARY else 2, 0 if flow == INPUT_STATIONARY else 1
+
+
+@inlined
 def parts_used(along: Split) -> int:
     """Return how many parts of an axis have any of it."""
     return along.whole + (along.rest > 0)
@@ -109,9 +126,11 @@ def accesses(m: int, n: int, k: int, flow: int, folds: int, every: int, used: in
     ``folds`` are those of a part along rows, ``every`` of all ``used`` ones, ``columns`` those that read along columns.
     """
     rows, merged = folds if rules.collation else every, rules.summation == TREE
-    written = 1 if flow == 0 else (folds if merged else every)
-    begun = 1 if flow == 0 or merged else used
-    return (m * k * (1 if flow == 2 else columns), n * k * (1 if flow == 1 else (rows if flow == 0 else columns)),
+    resting = flow == OUTPUT_STATIONARY
+    written = 1 if resting else (folds if merged else every)
+    begun = 1 if resting or merged else used
+    return (m * k * (1 if flow == INPUT_STATIONARY else columns),
+            n * k * (1 if flow == WEIGHT_STATIONARY else (rows if resting else columns)),
             m * n * written, 0 if rules.unread_partial_sums else m * n * (written - begun))
 
 
@@ -121,8 +140,9 @@ def cycles_of(down: int, across: int, streamed: int, row_folds: int, column_fold
     """Return the cycles of one sub-array with ``down`` x ``across`` of a product, as `systolic_runtime` does."""
     folds = row_folds * column_folds
     used = folds * (rows + columns) if rules.whole_folds else column_folds * down + row_folds * across
-    cycles = folds * (streamed - 2 + (rows if flow else 0)) + used
-    if rules.shifted_outputs and not flow:
+    resting = flow == OUTPUT_STATIONARY
+    cycles = folds * (streamed - 2 + (0 if resting else rows)) + used
+    if rules.shifted_outputs and resting:
         cycles += folds * rows
     return cycles - 1 if rules.last_cycle_index else cycles
 
@@ -149,10 +169,16 @@ def choose(sizes: Words, entries: Words, ranks: Words, rules: Rules, found: Word
 
 
 @inlined
+def sram_reads(figures: Words) -> int:
+    """Return the words that all three memories hand out, of the `FIGURES` of a run."""
+    return int(figures[INPUT_READS] + figures[WEIGHT_READS] + figures[OUTPUT_READS])
+
+
+@inlined
 def reads_of(sizes: Words, entry: Words, rules: Rules, figures: Words) -> int:
     """Return the words that all three memories hand out."""
     count_one(sizes[0], sizes[1], sizes[2], entry, rules, figures)
-    return int(figures[2] + figures[3] + figures[5])
+    return sram_reads(figures)
 
 
 @kept
@@ -192,20 +218,20 @@ def least(products: Words, entries: Words, pairs: Words, lines: Words, ranks: Wo
         once = m * k + n * k + m * n if rules.dram else 0
         for axis in range(3):
             for kind in range(kinds):
-                along = split(sizes[axis], pairs[kind, 1], pairs[kind, 0])
+                along = split(sizes[axis], pairs[kind, PARTS], pairs[kind, SIDE])
                 blocks[axis, kind], folds[axis, kind] = along.block, along.folds
                 if prices.objective:
                     every[axis, kind], used[axis, kind] = all_folds(along), parts_used(along)
         for index in range(count):
-            flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
-            down, across = 2 if flow else 0, 0 if flow == 2 else 1
+            flow, (row_line, column_line) = entries[index, FLOW], lines[index]
+            down, across = axes_of(flow)
             found[index] = cycles_of(blocks[down, row_line], blocks[across, column_line], sizes[3 - down - across],
-                                     folds[down, row_line], folds[across, column_line], entries[index, 0],
-                                     entries[index, 1], flow, rules)
+                                     folds[down, row_line], folds[across, column_line], entries[index, ROWS],
+                                     entries[index, COLUMNS], flow, rules)
         if prices.objective:
             for index in range(count):
-                flow, row_line, column_line = entries[index, 4], lines[index, 0], lines[index, 1]
-                down, across = 2 if flow else 0, 0 if flow == 2 else 1
+                flow, (row_line, column_line) = entries[index, FLOW], lines[index]
+                down, across = axes_of(flow)
                 inputs, weights, written, again = accesses(
                     m, n, k, flow, folds[down, row_line], every[down, row_line], used[down, row_line],
                     (folds if rules.collation else every)[across, column_line], rules)
@@ -230,11 +256,11 @@ def count_leading(sizes: Words, entries: Words, rules: Rules, prices: EventPrice
         if place == first or (spent[index] > limit if prices.objective else found[index] > fewest):
             continue
         count_one(m, n, k, entries[index], rules, figures)
-        found[index] = figures[0]
-        fewest = min(fewest, figures[0])
+        found[index] = figures[CYCLES]
+        fewest = min(fewest, figures[CYCLES])
         if prices.objective:
-            spent[index] = spent_by(m * n * k, figures[2] + figures[3] + figures[5], figures[4],
-                                    figures[6] + figures[7], figures[0], prices)
+            spent[index] = spent_by(m * n * k, sram_reads(figures), figures[OUTPUT_WRITES],
+                                    figures[DRAM_READS] + figures[DRAM_WRITES], figures[CYCLES], prices)
             limit = min(limit, spent[index])
 
 
@@ -259,34 +285,32 @@ def count_all(products: Words, entries: Words, rules: Rules, figures: Words) -> 
 @compiled
 def count_one(m: int, n: int, k: int, entry: Words, rules: Rules, figures: Words) -> None:
     """Write the `FIGURES` of one product on one configuration."""
-    flow = entry[4]
-    down = split(m if flow == 0 else k, entry[2], entry[0])
-    across = split(m if flow == 2 else n, entry[3], entry[1])
-    streamed = k if flow == 0 else (m if flow == 1 else n)
+    sizes, flow = (m, n, k), entry[FLOW]
+    down_axis, across_axis = axes_of(flow)
+    down = split(sizes[down_axis], entry[DOWN], entry[ROWS])
+    across = split(sizes[across_axis], entry[ACROSS], entry[COLUMNS])
+    streamed = sizes[3 - down_axis - across_axis]
     used_down = parts_used(down)
     compute = cycles_of(down.block, across.block, streamed, down.folds, across.folds, down.side, across.side, flow,
                         rules)
     row_folds, column_folds = all_folds(down), all_folds(across)
-    figures[1] = compute
-    figures[2], figures[3], figures[4], figures[5] = accesses(
+    figures[COMPUTE_CYCLES] = compute
+    figures[INPUT_READS], figures[WEIGHT_READS], figures[OUTPUT_WRITES], figures[OUTPUT_READS] = accesses(
         m, n, k, flow, down.folds, row_folds, used_down, across.folds if rules.collation else column_folds, rules)
-    if rules.side_writes and flow == 0:
-        figures[4] += row_folds * column_folds * (down.side + across.side)
+    if rules.side_writes and flow == OUTPUT_STATIONARY:
+        figures[OUTPUT_WRITES] += row_folds * column_folds * (down.side + across.side)
     steady = compute
     if rules.ports:
-        for words in (figures[2], figures[3], figures[4] + figures[5]):
+        for words in (figures[INPUT_READS], figures[WEIGHT_READS], figures[OUTPUT_WRITES] + figures[OUTPUT_READS]):
             steady = max(steady, (words + rules.banks - 1) // rules.banks)
-    figures[6] = figures[7] = 0
+    figures[DRAM_READS] = figures[DRAM_WRITES] = 0
     if rules.dram:
-        figures[6], figures[7] = moved(m, n, k, flow, down, across, streamed, entry[2] * entry[3], rules)
+        figures[DRAM_READS], figures[DRAM_WRITES] = moved(m, n, k, flow, down, across, streamed,
+                                                          entry[DOWN] * entry[ACROSS], rules)
         if rules.dram_rate > 0.0:
-            steady = max(steady, int(np.ceil((figures[6] + figures[7]) / rules.dram_rate)))
-    figures[0] = steady + ends(m * n, flow, used_down, entry, rules, figures)
-    figures[8] = used_down * parts_used(across)
-
-
-TREE, BANKS = 1, 2
-WHOLE, REPLICATED = 1, 2
+            steady = max(steady, int(np.ceil((figures[DRAM_READS] + figures[DRAM_WRITES]) / rules.dram_rate)))
+    figures[CYCLES] = steady + ends(m * n, flow, used_down, entry, rules, figures)
+    figures[ACTIVE_PARTITIONS] = used_down * parts_used(across)
 
 
 @inlined
@@ -294,9 +318,9 @@ def ends(outputs: int, flow: int, used_down: int, entry: Words, rules: Rules, fi
     """Return the cycles before and after a run that nothing overlaps, and count the pass that adds sums in banks."""
     cycles = 0
     if rules.bypass:
-        for place, plane in ((0, rules.plane_rows), (1, rules.plane_columns)):
-            cycles += max(plane - entry[place], 0) // rules.cell // rules.cells_per_stage
-    if flow == 0 or used_down == 1:
+        for side, plane in ((ROWS, rules.plane_rows), (COLUMNS, rules.plane_columns)):
+            cycles += max(plane - entry[side], 0) // rules.cell // rules.cells_per_stage
+    if flow == OUTPUT_STATIONARY or used_down == 1:
         return cycles
     if rules.summation == TREE:
         # An adder tree has one stage, and takes one cycle, for each halving of the sums.
@@ -304,8 +328,8 @@ def ends(outputs: int, flow: int, used_down: int, entry: Words, rules: Rules, fi
         while reach < used_down:
             reach, cycles = reach * 2, cycles + 1
     elif rules.summation == BANKS:
-        figures[4] += outputs
-        figures[5] += outputs * used_down
+        figures[OUTPUT_WRITES] += outputs
+        figures[OUTPUT_READS] += outputs * used_down
         cycles += (outputs * (used_down + 1) + rules.banks - 1) // rules.banks
     return cycles
 
@@ -317,14 +341,13 @@ def moved(m: int, n: int, k: int, flow: int, down: Split, across: Split, streame
 
     Memories that are whole serve all sub-arrays in step: fold by fold, as one array that is as wide as all of them.
     """
-    used_down = down.whole + (down.rest > 0)
-    copies = used_down if rules.summation == BANKS and flow else 1
-    row_folds = down.whole * down.folds + down.rest_folds
+    used_down, row_folds = parts_used(down), all_folds(down)
+    copies = used_down if rules.summation == BANKS and flow != OUTPUT_STATIONARY else 1
     come, gone = 0, m * n
     if rules.dram == WHOLE:
         half = rules.memory_words // 2
-        operands, partial = tile_words(across.block, across.whole, across.rest, m if flow == 0 else k, down.folds,
-                                       across.side, across.folds, streamed, flow, half, copies)
+        operands, partial = tile_words(across.block, across.whole, across.rest, (m, n, k)[axes_of(flow)[0]],
+                                       down.folds, across.side, across.folds, streamed, flow, half, copies)
         again = partial * (row_folds if copies > 1 else down.folds - 1)
         return operands + again, gone + again
     # Each sub-array has its share of the memory, of which one half is filled while the other is read.
@@ -359,9 +382,9 @@ def tile_words(block: int, whole: int, rest: int, height: int, row_folds: int, s
         Partial sums held of each output.
     """
     width = block * whole + rest
-    streaming = height * streamed
-    come = streaming * (1 if streaming <= half else column_folds) + width * (height if flow else streamed)
-    if flow and row_folds == 1 and copies == 1:
+    streaming, resting = height * streamed, flow == OUTPUT_STATIONARY
+    come = streaming * (1 if streaming <= half else column_folds) + width * (streamed if resting else height)
+    if not resting and row_folds == 1 and copies == 1:
         return come, 0
     leaving = 0
     for fold in range(column_folds):
@@ -369,6 +392,6 @@ def tile_words(block: int, whole: int, rest: int, height: int, row_folds: int, s
         # Sums of this fold do not stay on chip until the next one adds to them: they leave and come again.
         if words * copies > half:
             leaving += words
-    if flow == 0:
+    if resting:
         return come + leaving * (row_folds - 1), 0
     return come, leaving
