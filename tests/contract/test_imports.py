@@ -84,10 +84,17 @@ def nodes_of(path):
     return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
 
 
-def imports(path):
-    """Return ``(module, names)`` of every import of ours in a file, those inside functions included."""
-    found = []
+def imports(path, run=False):
+    """Return ``(module, names)`` of every import of ours in a file, those inside functions included.
+
+    Those by which types alone are checked are left out of what is ``run``.
+    """
+    found, typed = [], {inner for node in nodes_of(path) if run and isinstance(node, ast.If)
+                        and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+                        for inner in ast.walk(node)}
     for node in nodes_of(path):
+        if node in typed:
+            continue
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             if node.module and node.module.split(".")[0] == "tilewright":
@@ -170,6 +177,34 @@ def test_modules_stay_small_and_have_names():
         lines = len(path.read_text(encoding="utf-8").splitlines())
         # A cached kernel does not notice changes in another file: what one calls stands beside it.
         assert lines < 500 or "kernel" in path.stem, f"{path} has {lines} lines"
+
+
+def name_of(path):
+    """Return the name of a module."""
+    return ".".join(("tilewright", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def circles(modules):
+    """Return the sets of modules that import one another, at their top or inside functions, by what each imports."""
+    reached = {}
+    for name in modules:
+        reached[name], left = set(), [name]
+        while left:
+            new = modules[left.pop()] - reached[name]
+            reached[name] |= new
+            left += new
+    return {frozenset(other for other in reached if other in reached[name] and name in reached[other])
+            for name in reached} - {frozenset()}
+
+
+def test_no_module_imports_what_imports_it():
+    known = {name_of(path) for path in MODULES}
+    modules = {name_of(path): {
+        one for module, names in imports(path, run=True)
+        for one in [f"{module}.{name}" if f"{module}.{name}" in known else module for name in names] or [module]
+        if one in known} for path in MODULES}
+    assert circles(modules) == set()
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == {frozenset("abc")}
 
 
 def doubled_classes(modules):

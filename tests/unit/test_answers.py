@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import tilewright as tw
-from tilewright.api import runs
+from tilewright.api import network_runs
 from tilewright.api.answers import _content
 from tilewright.base import model_sources
 from tilewright.search import MAPPERS, Budget
@@ -46,7 +46,7 @@ def test_an_equal_search_is_answered_and_says_so(tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("the engine was warmed up for nothing")
 
-    monkeypatch.setattr(runs, "warm_up", refuse)
+    monkeypatch.setattr(network_runs, "warm_up", refuse)
     second = mapped()
     third = mapped(again=False)
     assert answered(second) == answered(third) == [True, True]

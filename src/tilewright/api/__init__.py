@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from tilewright.api.inputs import load_together as load_together
     from tilewright.api.inputs import pick_operator as pick_operator
     from tilewright.api.inputs import refuse_density as refuse_density
+    from tilewright.api.network_runs import Broken as Broken
+    from tilewright.api.network_runs import map_network as map_network
     from tilewright.api.packing import PackingRun as PackingRun
     from tilewright.api.packing import pack as pack
     from tilewright.api.pipelines import Pipeline as Pipeline
@@ -71,9 +73,7 @@ if TYPE_CHECKING:
     from tilewright.api.residing import ScratchpadPlan as ScratchpadPlan
     from tilewright.api.residing import allocate as allocate
     from tilewright.api.residing import open_plan as open_plan
-    from tilewright.api.runs import Broken as Broken
     from tilewright.api.runs import Run as Run
-    from tilewright.api.runs import map_network as map_network
     from tilewright.api.runs import open_run as open_run
     from tilewright.api.scheduling import JobPlan as JobPlan
     from tilewright.api.scheduling import SchedulePlan as SchedulePlan

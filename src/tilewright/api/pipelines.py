@@ -8,9 +8,10 @@ from typing import Any
 
 import tilewright.report
 from tilewright.api.flags import takes
+from tilewright.api.network_runs import Seconds, run_record
 from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.api.places import ready_cache
-from tilewright.api.runs import Run, Seconds, kept_run, run_record
+from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import NetworkTask, counts_vector, prepare, warm_up
 from tilewright.api.text import watched

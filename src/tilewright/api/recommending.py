@@ -13,9 +13,10 @@ import tilewright.store
 from tilewright.api.array_options import RecommendOptions
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import load_layers
+from tilewright.api.network_runs import Seconds, run_record
 from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_cache, ready_place
-from tilewright.api.runs import Run, Seconds, run_record
+from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import NetworkTask, check_seed, prepare, texts_of
 from tilewright.api.training_options import RecommenderOptions, read_count

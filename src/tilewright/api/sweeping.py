@@ -14,8 +14,9 @@ import tilewright.report
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import Machine, load_accelerator, load_layers, name_of, refuse_sparse
 from tilewright.api.machine_options import SweepOptions
+from tilewright.api.network_runs import map_network
 from tilewright.api.places import ready_cache
-from tilewright.api.runs import Run, map_network
+from tilewright.api.runs import Run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.study_runs import study_runner

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from tilewright.base.compiling import kept as kept
     from tilewright.base.compiling import part_options as part_options
     from tilewright.base.compiling import stamped as stamped
-    from tilewright.base.compiling import standing_still as standing_still
-    from tilewright.base.compiling import working_seconds as working_seconds
     from tilewright.base.composing import yaml_flow as yaml_flow
     from tilewright.base.composing import yaml_text as yaml_text
     from tilewright.base.documents import MOST_BYTES as MOST_BYTES
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from tilewright.base.sheets import Plot as Plot
     from tilewright.base.sheets import Table as Table
     from tilewright.base.sheets import Value as Value
+    from tilewright.base.standstill import standing_still as standing_still
+    from tilewright.base.standstill import working_seconds as working_seconds
     from tilewright.base.threads import share as share
     from tilewright.base.words import digest as digest
     from tilewright.base.words import free_name as free_name

@@ -19,7 +19,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.event import Event, Listener, register
 from numba.core.runtime.nrt import rtsys
 
-from tilewright.base.compiling import COMPILING, standing_still
+from tilewright.base.standstill import COMPILING, standing_still
 
 _LENGTH = hashlib.sha256().digest_size
 

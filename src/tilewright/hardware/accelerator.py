@@ -24,6 +24,7 @@ from tilewright.hardware.levels import (
 from tilewright.hardware.precision import Precision
 from tilewright.hardware.sparsity import Sparsity, sparsity_issues
 from tilewright.hardware.technology import Value
+from tilewright.hardware.text import describe
 from tilewright.hardware.vector import VectorUnit, vector_issues
 
 
@@ -80,8 +81,6 @@ class Accelerator:
                              issue.mend)
 
     def _repr_html_(self) -> str:
-        from tilewright.hardware.text import describe  # noqa: PLC0415  (it knows this class)
-
         return text_html(describe(self))
 
     @cached_property

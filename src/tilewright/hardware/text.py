@@ -1,11 +1,15 @@
 """An accelerator as text: a tree of its levels with capacities, bandwidths and energies."""
 
-from tilewright.hardware.accelerator import Accelerator
+from typing import TYPE_CHECKING
+
 from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.levels import Fanout, Memory, Merging
 
+if TYPE_CHECKING:
+    from tilewright.hardware.accelerator import Accelerator
 
-def describe(accelerator: Accelerator) -> str:
+
+def describe(accelerator: "Accelerator") -> str:
     """Return a readable tree of the levels, outermost first; energies in pJ per word, bandwidths in words per cycle.
 
     Example
@@ -102,7 +106,7 @@ def _along(given: Merging) -> str:
     return "" if isinstance(given, bool) else f" along {given.upper()}"
 
 
-def _vector_lines(accelerator: Accelerator) -> list[str]:
+def _vector_lines(accelerator: "Accelerator") -> list[str]:
     """Tell of the vector unit where the machine states one."""
     unit = accelerator.vector_unit
     if accelerator.vector is None:
@@ -113,7 +117,7 @@ def _vector_lines(accelerator: Accelerator) -> list[str]:
             f"{unit.energy_pj_per_operation:.3g} pJ each{folds}"]
 
 
-def axis_texts(accelerator: Accelerator) -> dict[str, str]:
+def axis_texts(accelerator: "Accelerator") -> dict[str, str]:
     """Return what each axis (T, O, P, S) of the machine's flexibility allows, in words; empty where it states none."""
     flexibility = accelerator.flexibility
     if flexibility is None:
@@ -135,7 +139,7 @@ def axis_texts(accelerator: Accelerator) -> dict[str, str]:
     }
 
 
-def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> list[str]:
+def _flexibility_lines(accelerator: "Accelerator", flexibility: Flexibility) -> list[str]:
     overhead, texts = accelerator.overhead, axis_texts(accelerator)
     known = (f" ({overhead.area_share:+.3%}), about {overhead.power_share:+.3%} of power"
              if overhead.base_area_um2 > 0 else "")

@@ -3,7 +3,7 @@ from numba import njit
 
 import tilewright.base.caching  # noqa: F401  (which tells the clock what Numba compiles)
 from tilewright.base import part_options, stamped, standing_still, working_seconds
-from tilewright.base.compiling import COMPILING
+from tilewright.base.standstill import COMPILING
 
 
 def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves():
@@ -32,7 +32,7 @@ def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves():
 
 def test_the_clock_of_budgets_stands_still_while_anything_compiles(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("tilewright.base.compiling.perf_counter", lambda: now[0])
+    monkeypatch.setattr("tilewright.base.standstill.perf_counter", lambda: now[0])
     begun = working_seconds()
     for wait, more in ((5.0, 1), (3.0, 1), (2.0, -1), (4.0, -1)):
         now[0] += wait

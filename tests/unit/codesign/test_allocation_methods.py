@@ -7,8 +7,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.base import InputError
-from tilewright.codesign.allocation import METHODS, AllocationProblem, allocate
-from tilewright.codesign.allocation.agents import observations, rewards
+from tilewright.codesign.allocation import METHODS, AllocationProblem, allocate, observations
+from tilewright.codesign.allocation.agents import rewards
 from tilewright.codesign.allocation.methods import FineTuning, FrontTuning, Trial
 from tilewright.hardware import preset
 from tilewright.jobs import stopped_by

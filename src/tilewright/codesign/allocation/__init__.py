@@ -2,7 +2,6 @@
 
 from tilewright.base import offered
 from tilewright.codesign.allocation.agents import GLOBAL as GLOBAL
-from tilewright.codesign.allocation.agents import observations as observations
 from tilewright.codesign.allocation.budgets import AllocationBudget as AllocationBudget
 from tilewright.codesign.allocation.budgets import read_budget as read_budget
 from tilewright.codesign.allocation.exact import ExactAllocation as ExactAllocation
@@ -14,6 +13,7 @@ from tilewright.codesign.allocation.methods import AllocationResult as Allocatio
 from tilewright.codesign.allocation.methods import Trial as Trial
 from tilewright.codesign.allocation.methods import allocate as allocate
 from tilewright.codesign.allocation.problem import AllocationProblem as AllocationProblem
+from tilewright.codesign.allocation.problem import observations as observations
 from tilewright.codesign.allocation.styles import STYLES as STYLES
 from tilewright.codesign.allocation.styles import AllocationStyle as AllocationStyle
 from tilewright.codesign.allocation.styles import buffer_bytes as buffer_bytes

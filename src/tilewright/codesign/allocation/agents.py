@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from tilewright.base import require_extra
 from tilewright.codesign.allocation.methods import METHODS, FineTuning, FrontTuning, Trial, Tuning
-from tilewright.codesign.allocation.problem import AllocationProblem
-from tilewright.mapping import classes_of
+from tilewright.codesign.allocation.problem import AllocationProblem, observations
 from tilewright.search import AgentMethod, Options, Resumable
-from tilewright.workload import Operator
 
 if TYPE_CHECKING:
     from tilewright.learn import RecurrentPolicy
@@ -21,31 +19,6 @@ Ints = NDArray[np.int64]
 DISCOUNT = 0.9
 GLOBAL = 1 / 9
 """Share of the epochs for the first stage: 5,000 before 2,000 generations of 20 (8.2.5); the release has two thirds."""
-
-
-def observations(problem: AllocationProblem) -> NDArray[np.float32]:
-    """Return what each layer is known by ``(l, 8)``: K C Y X R S, its kind, its place; from -1 to 1 (equation 8.1).
-
-    Sizes are taken by their logarithms, as they span orders of magnitude. K, C, Y of a matrix product are N, K and M.
-    """
-    rows = np.array([_sizes(operator) for operator in problem.table.stages.operators], dtype=np.float64)
-    rows[:, :6] = np.log2(rows[:, :6])
-    rows = np.concatenate([rows, np.arange(len(rows))[:, None]], axis=1)
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    scaled: NDArray[np.float32] = np.where(high > low, 2 * (rows - low) / np.maximum(high - low, 1e-9) - 1, 0.0).astype(
-        np.float32)
-    return scaled
-
-
-def _sizes(operator: Operator) -> list[int]:
-    classes, sizes = classes_of(operator), operator.sizes
-
-    def size(kind: str) -> int:
-        return int(np.prod([sizes[name] for name in classes[kind]]))
-
-    window = [sizes[name] for name in classes["window"]][-2:]
-    return [size("filters") * size("groups"), size("channels") * size("groups"), size("rows"), size("columns"),
-            *[1] * (2 - len(window)), *window, int(size("groups") > 1)]
 
 
 def rewards(problem: AllocationProblem, cells: Ints, lowest: float) -> tuple[Floats, NDArray[np.bool_], float]:

@@ -11,9 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tilewright.codesign.allocation.agents import observations
 from tilewright.codesign.allocation.methods import Trial
-from tilewright.codesign.allocation.problem import AllocationProblem
+from tilewright.codesign.allocation.problem import AllocationProblem, observations
 from tilewright.hardware import preset
 from tilewright.workload import zoo
 

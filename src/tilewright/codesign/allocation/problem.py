@@ -14,7 +14,8 @@ from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, Allocati
 from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, PipelineStages, allocation_table
 from tilewright.codesign.limits import Limit
 from tilewright.hardware import Accelerator, DesignSpace
-from tilewright.workload import Graph
+from tilewright.mapping import classes_of
+from tilewright.workload import Graph, Operator
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -179,3 +180,27 @@ class AllocationProblem:
         return list(zip(*(axis.tolist() for axis in np.unravel_index(
             np.asarray(cells), self.table.stages.shape[1:])), strict=True))
 
+
+def observations(problem: AllocationProblem) -> NDArray[np.float32]:
+    """Return what each layer is known by ``(l, 8)``: K C Y X R S, its kind, its place; from -1 to 1 (equation 8.1).
+
+    Sizes are taken by their logarithms, as they span orders of magnitude. K, C, Y of a matrix product are N, K and M.
+    """
+    rows = np.array([_sizes(operator) for operator in problem.table.stages.operators], dtype=np.float64)
+    rows[:, :6] = np.log2(rows[:, :6])
+    rows = np.concatenate([rows, np.arange(len(rows))[:, None]], axis=1)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    scaled: NDArray[np.float32] = np.where(high > low, 2 * (rows - low) / np.maximum(high - low, 1e-9) - 1, 0.0).astype(
+        np.float32)
+    return scaled
+
+
+def _sizes(operator: Operator) -> list[int]:
+    classes, sizes = classes_of(operator), operator.sizes
+
+    def size(kind: str) -> int:
+        return int(np.prod([sizes[name] for name in classes[kind]]))
+
+    window = [sizes[name] for name in classes["window"]][-2:]
+    return [size("filters") * size("groups"), size("channels") * size("groups"), size("rows"), size("columns"),
+            *[1] * (2 - len(window)), *window, int(size("groups") > 1)]
