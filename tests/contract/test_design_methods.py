@@ -214,6 +214,27 @@ def test_where_a_front_is_asked_for_designs_between_the_ends_are_noted(method):
     assert len(figures) > len(found.history)
 
 
+@pytest.mark.parametrize("objective", ["latency", "edp", "edp-area"])
+def test_a_grid_has_the_largest_arrays_that_fit_unless_area_counts(objective):
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space("edge-s2"), read_limits("area=0.02mm2"),
+                             objective=objective)
+    array, designer = ("PEs", "instances"), DESIGNERS.get("grid")(Session(asked, 1000, None, 0, Runner(1)), {})
+    machines = designer.grid(30)
+    assert 8 <= len(machines) <= 30
+    assert all(asked.budget.excess(chosen) <= 0 for chosen in machines)
+    filled = [chosen[array] == asked.budget.largest(chosen, array) for chosen in machines]
+    assert all(filled) if objective != "edp-area" else sum(filled) < len(machines) / 2
+    for key in asked.space.ranges:
+        assert len({chosen[key] for chosen in machines}) > 2
+
+
+@pytest.mark.parametrize("samples", [2 * 4 * 8, 2 * 16 * 8, 2 * 40 * 64])
+def test_a_grid_tries_some_machines_with_few_samples_too(samples):
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space("edge-s2"), read_limits("area=0.02mm2"))
+    found = run("grid", asked, samples=samples)
+    assert len(found.machines) >= min(4, samples // 16)
+
+
 def test_presets_of_digamma_are_by_name_and_what_is_given_counts_before_them():
     from tilewright.codesign.methods.digamma import digamma_options
 

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.methods.decoding import NeededDesigns
-from tilewright.codesign.screening import Places, bounds_at, values_at
+from tilewright.codesign.screening import Places, bounds_at, grown, values_at
 from tilewright.codesign.session import Session
 from tilewright.hardware import Number
 from tilewright.search import Count, MapperOptions, Options, read_options
@@ -22,6 +22,8 @@ MOST_MACHINES = 4096
 """Machines of a space that are all bounded."""
 LARGEST_GRID = 1 << 20
 """Machines of a grid, those over the limits with them."""
+FEW, BRIEF = 16, 8
+"""Machines that a grid has where samples are few, if each then has so many of each layer."""
 MOST_SHARE = 4096
 """Samples of each layer with which a machine is searched, at most."""
 
@@ -38,16 +40,23 @@ class GridDesigner:
     """Hardware optimisation by a grid (6.3.1): of each number values even in its logarithm, up to the most that fits.
 
     As fine as the samples allow. Machines over the limits are left out, the others mapped by turns with equal shares.
+    Where the size of an array varies and is limited, it is no number of the grid, but as large as then fits: what
+    mappings do not need of it is taken away again. But where area is a part of the objective less may be better.
     """
 
     def __init__(self, session: Session, options: Options) -> None:
         self.session, self.share = session, read_options(SharedOptions, options, "grid").share
-        self.designs = NeededDesigns(session.problem)
+        self.designs, problem = NeededDesigns(session.problem), session.problem
+        limited = any(limit.what != "power" for limit in problem.limits) and not problem.objective.endswith("-area")
+        arrays = [at for at, key in enumerate(problem.space.ranges) if key in {side[2] for side in self.designs.sides}]
+        self.grown = arrays[-1] if limited and arrays else None
+        """The place of the number that is as large as fits."""
 
     def steps(self) -> Iterator[None]:
         """Map the machines of the grid."""
         session, layers = self.session, len(self.session.problem.layers)
-        most = max(1, int(min(session.left, MOST_MACHINES * self.share * layers) // (self.share * layers)))
+        each = min(session.left, MOST_MACHINES * self.share * layers) // layers
+        most = max(1, int(each // min(self.share, max(BRIEF, each // FEW))))
         machines = self.grid(most)
         for first in range(0, len(machines), ABREAST):
             ahead = len(machines) - first
@@ -68,17 +77,21 @@ class GridDesigner:
 
         Of one value that is the smallest machine.
         """
-        problem = self.session.problem
+        problem, ranges = self.session.problem, self.session.problem.space.ranges
         shares = np.arange(count) / max(1, count - 1)
-        columns = [np.unique(self.designs.between(key, shares, problem.smallest[key])) for key in problem.space.ranges]
+        columns = [np.unique(ranges[key].places(self.designs.between(
+            key, shares if at != self.grown else shares[:1], problem.smallest[key]))) for at, key in enumerate(ranges)]
         if prod(map(len, columns)) > LARGEST_GRID:
             return None
-        table = dict(zip(problem.space.ranges, (column.ravel() for column in np.meshgrid(*columns, indexing="ij")),
-                         strict=True))
-        fits = np.flatnonzero(problem.budget.excess(table) <= 0)
-        if len(fits) > most:
+        places = np.stack([column.ravel() for column in np.meshgrid(*columns, indexing="ij")], axis=1)
+        places = places[problem.budget.excess(values_at(problem, places)) <= 0]
+        if len(places) > most:
             return None
-        return [{key: float(column[row]) for key, column in table.items()} for row in fits.tolist()]
+        if self.grown is not None:
+            at, whole = (np.full(len(places), value) for value in (self.grown, len([*ranges.values()][self.grown]) - 1))
+            places = grown(problem, places, whole, at)
+        values = values_at(problem, places)
+        return [{key: float(column[row]) for key, column in values.items()} for row in range(len(places))]
 
 
 @DESIGNERS.register("exhaustive", SharedOptions)
