@@ -162,7 +162,7 @@ def test_what_one_layer_compiles_takes_none_of_the_time_of_any(monkeypatch):
         return score(self, batch, hardware, threads)
 
     monkeypatch.setattr(DenseModel, "score", scored)
-    monkeypatch.setattr("tilewright.base.compiling.perf_counter", lambda: now[0])
+    monkeypatch.setattr("tilewright.base.standstill.perf_counter", lambda: now[0])
     found = search_network(LAYERS, ACCELERATOR, mapper="random", budget=Budget(seconds=2.0), workers=2)
     assert compiled
     assert found.seconds == pytest.approx(4.0, abs=0.3)
