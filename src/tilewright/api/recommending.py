@@ -28,6 +28,7 @@ from tilewright.cost import (
     ReconfigurableArray,
     SystolicProduct,
     array_energy,
+    network_sum,
     reconfigurable_array,
 )
 from tilewright.hardware import preset_names
@@ -154,32 +155,36 @@ class Recommendation(OnSheet):
         """What is advised, by the name of the layer."""
         return {name: layer.advice.configuration for layer in self.layers.values() for name in layer.names}
 
+    def _sum(self, figure: str) -> float:
+        found: float = network_sum((layer.runs, getattr(layer.advice, figure)) for layer in self.layers.values())
+        return found
+
     @property
     def cost(self) -> float:
         """Of the network as advised, by the objective: cycles, picojoules, or each product's product of both, added."""
-        return sum(layer.runs * layer.advice.cost for layer in self.layers.values())
+        return self._sum("cost")
 
     @property
     def best(self) -> float:
         """The same where each layer has its best configuration."""
-        return sum(layer.runs * layer.advice.best_cost for layer in self.layers.values())
+        return self._sum("best_cost")
 
     @property
     def bound(self) -> float:
         """What nothing can do with less of."""
-        return sum(layer.runs * layer.advice.bound for layer in self.layers.values())
+        return self._sum("bound")
 
     @property
     def cycles(self) -> int:
         """Of the network as advised."""
-        return sum(layer.runs * layer.advice.cycles for layer in self.layers.values())
+        return int(self._sum("cycles"))
 
     @property
     def energy_pj(self) -> float | None:
         """Of the network as advised, DRAM apart; None where the power of the array is not known."""
         if self.array.power_w is None:
             return None
-        return sum(layer.runs * (layer.advice.energy_pj or 0.0) for layer in self.layers.values())
+        return self._sum("energy_pj")
 
     @property
     def regret(self) -> float:

@@ -137,8 +137,9 @@ def _fused(plan: Path, network: str | None, arch: str | None, others: dict[str, 
         _print_fused(each, screen)
     if asked["json_file"] is not None:
         costs = [each.cost for each in found if each.cost is not None]
-        totals = {"latency_cycles": sum(cost.latency_cycles for cost in costs),
-                  "energy_pj": sum(cost.energy_pj for cost in costs)} if len(costs) == len(found) else None
+        total = tilewright.cost.Totals.of((1, cost) for cost in costs)
+        totals = {"latency_cycles": total.latency_cycles,
+                  "energy_pj": total.energy_pj} if len(costs) == len(found) else None
         write_json(asked["json_file"], {"groups": [each.plain() for each in found], "totals": totals})
     return 0 if all(each.legal for each in found) else ILLEGAL
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.base import Plot, Table, Value, sizes_text
 from tilewright.codesign.allocation import AllocatedLayer, AllocationResult
+from tilewright.cost import Totals
 from tilewright.report.design import LEFT_OUT, falling, layer_bars, limited_rows, machine_parts
 from tilewright.report.fronts import LEGEND
 from tilewright.report.quantities import engineering, finite, measured, percent, seconds_of
@@ -68,13 +69,12 @@ def _verdict(found: AllocationResult, told: Told) -> str:
 def _figures(found: AllocationResult) -> Table:
     problem = found.problem
     taken, clock = problem.taken(found.closest), problem.table.stages.machine.frequency_mhz
-    cycles = sum(layer.runs * layer.cost.latency_cycles for layer in found.layers)
+    total = Totals.of((layer.runs, layer.cost) for layer in found.layers)
     slowest = max(layer.runs * layer.cost.latency_cycles for layer in found.layers)
     rows: list[tuple[Value, ...]] = [
         (name, f"{engineering(value)} cycles = {engineering(seconds_of(value, clock), 's')}", "", "")
-        for name, value in (("Latency", float(cycles)), ("Slowest layer", float(slowest)))]
-    energy = sum(layer.runs * layer.cost.energy_pj for layer in found.layers)
-    rows.append(("Energy", engineering(energy * 1e-12, "J"), "", ""))
+        for name, value in (("Latency", float(total.latency_cycles)), ("Slowest layer", float(slowest)))]
+    rows.append(("Energy", engineering(total.energy_pj * 1e-12, "J"), "", ""))
     limits = dict(zip(problem.budget.measures, problem.budget.limits, strict=True))
     rows += limited_rows(taken, limits, {"bytes": "Bytes of one buffer"})
     return Table("figures", "What it takes", ("", "Found", "Limit", "Left"), tuple(rows))
@@ -82,7 +82,7 @@ def _figures(found: AllocationResult) -> Table:
 
 def _layers(found: AllocationResult) -> Table:
     stages = found.problem.table.stages
-    total = sum(layer.runs * layer.cost.latency_cycles for layer in found.layers)
+    total = Totals.of((layer.runs, layer.cost) for layer in found.layers).latency_cycles
     rows = tuple((layer.name, layer.runs, sizes_text(layer.operator.dimensions), stages.styles[layer.place[0]],
                   stages.elements[layer.place[1]], stages.buffers[layer.place[2]],
                   engineering(layer.runs * layer.cost.latency_cycles),

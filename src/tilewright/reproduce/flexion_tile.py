@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 from tilewright.codesign import with_buffer, with_flexibility
+from tilewright.cost import network_sum
 from tilewright.hardware import (
     PUBLISHED_PERCENT,
     PUBLISHED_UM2,
@@ -32,6 +33,7 @@ from tilewright.reproduce.flexion_isolation import (
     tile_of,
     total,
 )
+from tilewright.reproduce.searching import Layer
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, claims, reproduction
 from tilewright.workload import Operator
 
@@ -92,7 +94,12 @@ def _worked_off(runner: Runner, study: Isolation) -> dict[str, float]:
 def _whole_runtime(study: Isolation, whole: dict[str, float], target: str, name: str) -> float:
     """Return the runtime of a machine over InFlex in whole tiles."""
     members = study.members(name)
-    return total(study.results, target, members) / sum(layer.count * whole[layer.name] for layer in members)
+    return total(study.results, target, members) / _whole_cycles(whole, members)
+
+
+def _whole_cycles(whole: dict[str, float], layers: Sequence[Layer]) -> float:
+    found: float = network_sum((layer.count, whole[layer.name]) for layer in layers)
+    return found
 
 
 def _whole_table(study: Isolation, whole: dict[str, float]) -> Table:
@@ -100,7 +107,7 @@ def _whole_table(study: Isolation, whole: dict[str, float]) -> Table:
     for row in [row for row in study.published if row.target != "InFlex1000"]:
         members = study.members(row.layer)
         cut, ours = (total(study.results, name, members) for name in ("InFlex1000", row.target))
-        rows.append((row.layer, row.target, cut, sum(layer.count * whole[layer.name] for layer in members), ours,
+        rows.append((row.layer, row.target, cut, _whole_cycles(whole, members), ours,
                      row.runtime, ours / cut, _whole_runtime(study, whole, row.target, row.layer)))
     return Table("whole", "What a fixed tile costs where it cannot even be cut short", (
         "Layer", "Machine", "InFlex, tiles cut (cycles)", "InFlex, in whole tiles (cycles)", "Machine (cycles)",

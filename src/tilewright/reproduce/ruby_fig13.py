@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, geometric_mean
 from typing import Any
 
+from tilewright.cost import network_sum
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, judge
 from tilewright.reproduce.ruby_contest import (
@@ -77,11 +78,11 @@ def sweep(setting: Setting, runner: Runner, mapper: str) -> tuple[Points, list[P
 def _bounds(part: str, point: Point) -> tuple[float, float]:
     """Return the compute cycles and the EDP that nothing is below."""
     bounds = [(entry.of.layer.count, entry.of.bounds) for entry in point.entries]
-    compute = sum(count * bound["compute_cycles"] for count, bound in bounds)
+    compute = network_sum((count, bound["compute_cycles"]) for count, bound in bounds)
     if part == "b":
         return compute, geometric_mean(bound["edp"] for _, bound in bounds)
-    cycles = sum(count * max(bound["compute_cycles"], bound["data_cycles"]) for count, bound in bounds)
-    return compute, cycles * sum(count * bound["energy_pj"] for count, bound in bounds)
+    cycles = network_sum((count, max(bound["compute_cycles"], bound["data_cycles"])) for count, bound in bounds)
+    return compute, cycles * network_sum((count, bound["energy_pj"]) for count, bound in bounds)
 
 
 def front(points: list[Point]) -> list[Point]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.cost import COMPUTE, UNIT, Relief, relief, vector_work, with_twice
+from tilewright.cost import COMPUTE, UNIT, Relief, Totals, relief, with_twice
 from tilewright.hardware import Accelerator
 from tilewright.store.build import mapping_of, operator_of
 from tilewright.store.layer_records import DiagnosisRecord
@@ -63,5 +63,5 @@ def _cured(layers: Sequence[LayerRecord], graph: Graph | None, accelerator: Acce
     elif limit != COMPUTE:
         machine, found = with_twice(accelerator, limit), True
     if graph is not None:
-        total += sum(one.node.count * one.latency_cycles for one in vector_work(graph, machine))
+        total += Totals.beside(graph, machine).latency_cycles
     return int(total) if found else None

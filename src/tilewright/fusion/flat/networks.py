@@ -25,6 +25,7 @@ import numpy as np
 from pydantic import Field
 
 from tilewright.base import Fields, FieldsDocument, InputError, digest
+from tilewright.cost import network_sum
 from tilewright.fusion.flat.blocks import Attention, attentions, other_products
 from tilewright.fusion.flat.bounds import AttentionBound
 from tilewright.fusion.flat.costs import Softmax, fused_costs
@@ -77,8 +78,8 @@ class AttentionFusion:
     @cached_property
     def bounds(self) -> AttentionBound:
         """What no plans can beat."""
-        return AttentionBound(**{one.name: sum(plan.attention.count * getattr(plan.bound, one.name)
-                                               for plan in self.plans) for one in fields(AttentionBound)})
+        return AttentionBound(**{one.name: network_sum((plan.attention.count, getattr(plan.bound, one.name))
+                                                       for plan in self.plans) for one in fields(AttentionBound)})
 
     @property
     def latency_cycles(self) -> float:
@@ -99,8 +100,9 @@ class AttentionFusion:
     @property
     def gap(self) -> float:
         """How far all attentions together can be from the best of any plans, in what was asked for."""
-        cost = sum(plan.attention.count * plan.cost.value(plan.objective) for plan in self.plans)
-        return cost / sum(plan.attention.count * plan.bound.value(plan.objective) for plan in self.plans) - 1
+        cost: float = network_sum((plan.attention.count, plan.cost.value(plan.objective)) for plan in self.plans)
+        bound: float = network_sum((plan.attention.count, plan.bound.value(plan.objective)) for plan in self.plans)
+        return cost / bound - 1
 
     @cached_property
     def fronts(self) -> Mapping[str, Front]:
