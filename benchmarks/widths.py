@@ -17,8 +17,8 @@ from tilewright.learn import TrainingWatch
 from tilewright.recommendation import (
     NETWORKS,
     Choices,
-    Drawn,
     NetworkKind,
+    ProductSample,
     label,
     train_recommender,
     training_options,
@@ -31,7 +31,8 @@ PUBLISHED = {"width": 13, "hidden": 128, "rate": 0.01}
 
 def main(trials: int, samples: int, device: str) -> None:
     choices = Choices(SAGAR, "published")
-    known, unseen = label(choices, Drawn("uniform", samples, 0)), label(choices, Drawn("uniform", 100_000, 1))
+    known = label(choices, ProductSample("uniform", samples, 0))
+    unseen = label(choices, ProductSample("uniform", 100_000, 1))
 
     def learn(trial: optuna.Trial) -> float:
         width, hidden = trial.suggest_int("width", 4, 40), trial.suggest_int("hidden", 32, 512, log=True)

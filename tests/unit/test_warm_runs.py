@@ -13,7 +13,7 @@ from tilewright.base import InputError
 from tilewright.cli import main
 from tilewright.search import Budget, beginnings
 from tilewright.search import search as search_one
-from tilewright.store import Library, Shelf, Store, read_run
+from tilewright.store import Library, RunLibrary, Store, read_run
 from tilewright.workload import Graph, MacNode, matmul
 
 LAYERS = [matmul(name, m=m, n=32, k=k) for name, m, k in (("a", 32, 16), ("b", 32, 32), ("c", 64, 32), ("d", 96, 32))]
@@ -187,7 +187,7 @@ def test_a_run_that_is_taken_up_again_begins_from_what_it_began_from(tmp_path):
 
 
 def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgres_url, monkeypatch):
-    add = Shelf.add
+    add = RunLibrary.add
     done = []
 
     def stopping(self, entry):
@@ -196,7 +196,7 @@ def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgr
         if len(done) == 2:
             postgres.stop()
 
-    monkeypatch.setattr(Shelf, "add", stopping)
+    monkeypatch.setattr(RunLibrary, "add", stopping)
     monkeypatch.setattr("tilewright.store.library.WRITE_SECONDS", 0.0)
     try:
         run = mapped(store=postgres_url, workers=1)

@@ -125,7 +125,7 @@ class DesignOptions(KeptOptions):
         "Search only machines (mappings follow a dataflow; see: tilewright list dataflows), or only mappings (the "
         "machine is as its file has it). Repeatable."))
     front: str | Iterable[str] = option((), "--front", metavar="METRICS", says=(
-        "Also tell the Pareto front of these metrics, e.g. latency,energy,area, over all machines tried."))
+        "Also show the Pareto front of these metrics, e.g. latency,energy,area, over all machines tried."))
     options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None, (
         "An option of the method. Repeatable."))
     tiling: str | None = again(SpaceOptions, "tiling", None)
@@ -163,7 +163,7 @@ class SweepOptions(KeptOptions):
     objective: str = option("edp", "--objective", "-o", always=True, says=(
         "What to minimise: latency, energy, edp, or one of them times area (edp-area), of the whole network."))
     budget: str | int | Budget = again(SearchOptions, "budget", 2_000, (
-        "Mappings of every distinct layer that each machine is offered, about: bred for it or for its neighbours."))
+        "About how many mappings of every distinct layer each machine is offered, bred for it or for its neighbours."))
     seed: int = again(SearchOptions, "seed", 0)
     front: str | Iterable[str] = option(("latency", "energy", "area"), "--front", metavar="METRICS", says=(
         "Metrics of the Pareto front of machines. Default: latency,energy,area."))
@@ -173,7 +173,8 @@ class SweepOptions(KeptOptions):
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     layers: str | None = again(NetworkOptions, "layers", None)
     vector: str = again(VectorOptions, "vector", "included")
-    workers: int | None = again(NetworkOptions, "workers", None, "Machines bred for side by side. Default: one a core.")
+    workers: int | None = again(NetworkOptions, "workers", None, (
+        "Machines for which mappings are bred side by side. Default: one a core."))
     on: str = again(NetworkOptions, "on", "auto")
 
 

@@ -75,7 +75,7 @@ class OnLayer(OnMachine):
     """A layer of a network on a machine."""
 
     layer: str | None = option(None, "--layer", "-l",
-                               says="One of its layers; may be left out where there is but one.")
+                               says="One of its layers; may be left out where there is only one.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class Goal:
 
     objective: str = option("edp", "--objective", "-o", always=True, says=(
         "What to minimise: latency, energy, edp, power, traffic, latency-area, ... or a weighted sum such as "
-        "'0.7*latency+0.3*energy', each part then in multiples of its floor."))
+        "'0.7*latency+0.3*energy', each part then in multiples of its lower bound."))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,11 +209,11 @@ class RunOptions(VectorOptions, NetworkOptions, Goal, OnMachine):
         "What each layer begins from: off; previous, the best mapping of the layer before it; similar, those of the "
         "most similar layers before it; library, those and what the store knows (then results depend on it)."))
     again: bool = option(False, "--again", kind="yes", never=True,
-                         says="Search anew what the store could answer from an equal search.")
+                         says="Search again where the store has the result of an equal search.")
     checkpoint: str | os.PathLike[str] | None = None
     certificate: str | os.PathLike[str] | None = option(
         None, "--certificate", kind="path", metavar="FILE", never=True, says=(
-            "Write the run as a certificate, whose bounds tilewright verify checks by a program of its own. With "
+            "Write the run as a certificate, whose bounds tilewright verify checks by an independent program. With "
             "perfect or imperfect tiling, and no limits."))
 
 

@@ -63,9 +63,9 @@ class ScheduleOptions(KeptOptions):
     keep_order: bool = option(False, "--keep-order", kind="yes", says=(
         "Layers wait for those whose results they read. Default: jobs wait for nothing."))
     arrival: Mapping[str, str] | None = option(None, "--arrival", kind="shares", metavar="NETWORK=TIME", says=(
-        "When a network comes: resnet50=1ms, or 1000cycles. Repeatable."))
+        "When a network arrives: resnet50=1ms, or 1000cycles. Repeatable."))
     deadline: Mapping[str, str] | None = option(None, "--deadline", kind="shares", metavar="NETWORK=TIME", says=(
-        "When a network must have ended. Repeatable."))
+        "When a network must have finished. Repeatable."))
     objective: str = option("makespan", "--objective", "-o", choices=get_args(Objectives), says=(
         "What to minimise: the time of a group, its energy, their product, the worst slowdown of a job, or missed "
         "deadlines."))
@@ -126,11 +126,12 @@ class ResidencyOptions(KeptOptions, OnMachine):
     objective: str = option("bytes", "--objective", "-o", always=True, metavar="NAME[,NAME...]", says=(
         "What to minimise: bytes, latency, energy, several one after the other (bytes,energy), edp, peak (the least "
         "capacity of each scratchpad that spills nothing), or thesis (transitions, as printed there)."))
-    solver: str = option("exact", "--solver", "-m", always=True, says="How; see: tilewright list allocators.")
+    solver: str = option("exact", "--solver", "-m", always=True, says="How to plan; see: tilewright list allocators.")
     solvers: str | Sequence[str] = option((), "--solvers", kind="names", metavar="NAME,...", says=(
-        "Several, side by side; the best plan is taken."))
+        "Several solvers, side by side; the best plan is taken."))
     seconds: float = option(60.0, "--seconds", kind="number", metavar="S", says=(
-        "For each solver, less what cutting operations into tiles takes; it ends sooner where no plan can be better."))
+        "Time limit of each solver, less what cutting operations into tiles takes; it ends sooner where no plan can be "
+        "better."))
     oversize: str = option("tile", "--oversize", choices=get_args(Oversizes), says=(
         "Operations whose tensors do not fit together: run them in tiles, refuse them, or cut tensors to what fits, as "
         "the thesis does."))
@@ -139,8 +140,8 @@ class ResidencyOptions(KeptOptions, OnMachine):
         "Take the tiles of layers from their mappings in a run of tilewright map (a JSON file, its identity, or last): "
         "those inside its outermost loops, of as many memories as it takes until they fit."))
     split: int | str = option(1, "--split", metavar="PARTS", says=(
-        "Split tensors into up to so many parts, each kept or not by itself, on a scratchpad of its own; as it is, a "
-        "tensor is whole on one. Parts are of one size, as many as that fill the smallest scratchpad; auto takes as "
+        "Split tensors into at most so many parts, each kept or not by itself, on a scratchpad of its own; by default "
+        "a tensor is whole, on one. Parts have one size, of which as many fill the smallest scratchpad; auto takes as "
         "many as there is time for."))
     order: bool = option(False, "--order", kind="yes", says=(
         "Seek an order of the operations, too, in which less has to leave; the given one stays where none is better."))
@@ -175,7 +176,7 @@ class PackOptions:
         "Addresses of a bank, from 0 on: no buffer lies across two. Default: all is one bank."))
     method: str = option("exact", "--method", "-m", says="How to place; see: tilewright list packers.")
     seconds: float | None = option(60.0, "--seconds", kind="number", metavar="S", says=(
-        "Ends the search; what was found until then is kept."))
+        "Time limit of the search; what was found by then is kept."))
     out: str | os.PathLike[str] | None = option(None, "--out", kind="path", metavar="FILE.csv", never=True, says=(
         "Write the buffers with their addresses, as a file of the same kind."))
 
@@ -233,7 +234,7 @@ class FuseOptions(OnMachine):
         "Of micro-batches: how to search; see: tilewright list fusers."))
     budget: str | int | Budget = again(SearchOptions, "budget", "2000", (
         "Of micro-batches: strategies scored (2000, 2k), time (10s), or both. Only a number of strategies repeats "
-        "exactly; exact takes what it takes, or the time. Of trees: mappings scored of each layer alone; a quarter of "
+        "exactly; exact is limited by time alone. Of trees: mappings scored of each layer alone; a quarter of "
         "that of each in a group."), always=False)
     seed: int = again(SearchOptions, "seed", 0, "Of micro-batches and trees: same seed, same plan.", always=False)
     options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None,

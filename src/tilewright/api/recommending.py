@@ -39,9 +39,9 @@ from tilewright.recommendation import (
     Advice,
     Choices,
     Confusion,
-    Drawn,
     Fallback,
     LabelledProducts,
+    ProductSample,
     Score,
     advise,
     best_fixed,
@@ -340,7 +340,7 @@ def train_recommender(asked: RecommenderOptions) -> RecommenderTraining:
     options = training_options(asked.network, asked.epochs, asked.batch, asked.seed)
     began = time.perf_counter()
     ready_cache()
-    known = _labels(choices, Drawn(asked.sampler, read_count(asked.samples), asked.seed),
+    known = _labels(choices, ProductSample(asked.sampler, read_count(asked.samples), asked.seed),
                     None if asked.labels is None else Path(asked.labels), asked.labelled)
     learnt, unseen = known.parts
     labelling = time.perf_counter() - began
@@ -360,7 +360,7 @@ def train_recommender(asked: RecommenderOptions) -> RecommenderTraining:
         done.calibration_error, told.classifier.size, confusions(choices, unseen, alone.classes, more), beyond)
 
 
-def _labels(choices: Choices, drawn: Drawn, place: Path | None,
+def _labels(choices: Choices, drawn: ProductSample, place: Path | None,
             told: Callable[[int], None] | None) -> LabelledProducts:
     """Return labels, from their file where there is one."""
     if drawn.samples < 20:

@@ -55,7 +55,7 @@ from tilewright.api.tasks import check_seed
 from tilewright.base import InputError, read_text, whole_of, write_whole
 from tilewright.cost import vector_work
 from tilewright.hardware import Accelerator, Memory, read_bandwidth
-from tilewright.jobs import Standing, interruptible, present_stop
+from tilewright.jobs import RunnerProgress, interruptible, present_stop
 from tilewright.store import mapping_of
 from tilewright.workload import Graph, MacNode, tensor_graph
 
@@ -252,8 +252,8 @@ class _Kept:
             ScratchpadPlan(replace(record, interrupted=True)).write(self.place)
         if self.told is not None:
             passed = time.perf_counter() - search.began
-            self.told(Standing(f"best {record.score:.5g}, bound {record.bound:.5g}:", int(passed), int(search.seconds),
-                               int(passed), passed, max(0.0, search.seconds - passed)))
+            self.told(RunnerProgress(f"best {record.score:.5g}, bound {record.bound:.5g}:", int(passed),
+                                     int(search.seconds), int(passed), passed, max(0.0, search.seconds - passed)))
 
 
 def _beats(known: PlanRecord, record: PlanRecord) -> bool:

@@ -127,15 +127,16 @@ class RecommenderOptions:
     space: str = option("realisable", "--space", says=(
         "Which configurations there are: published, realisable or planar."))
     ties: str = option("", "--ties", metavar="WORD,WORD,...", says=(
-        "Which of equally good configurations is the label, as of recommend."))
-    epochs: int = again(SurrogateOptions, "epochs", 20, "Passes over the products; of terms: fresh starts at most.")
+        "Which of equally good configurations is the label, as for tilewright recommend."))
+    epochs: int = again(SurrogateOptions, "epochs", 20, "Passes over the products; for terms, the most fresh starts.")
     batch: int = option(1024, "--batch", kind="whole", least=1, says="Products between two steps; published: 32.")
     seed: int = again(SurrogateOptions, "seed", 0)
     labels: str | Path | None = option(None, "--labels", kind="path", metavar="FILE.parquet", says=(
         "Read labels from here, or write them there; labelling that was stopped goes on."))
     checkpoint: str | Path | None = option(None, "--checkpoint", kind="path", metavar="FILE", says=(
         "Keep training here after each epoch, and go on from there."))
-    threads: int = option(1, "--threads", kind="whole", least=1, says="The network does not depend on them.")
+    threads: int = option(1, "--threads", kind="whole", least=1, says=(
+        "Threads that learn; the network does not depend on them."))
     device: str = option("cpu", "--device", says=(
         "Where AdaptNet and perceptrons learn, as PyTorch names it: cpu, cuda."))
     labelled: Callable[[int], None] | None = None

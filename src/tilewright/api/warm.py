@@ -53,7 +53,7 @@ class Warmth:
     """
 
     kind: WarmStart
-    shelf: "tilewright.store.Shelf | None"
+    shelf: "tilewright.store.RunLibrary | None"
     keeps: bool
     known: dict[str, tuple[Source, ...]]
 
@@ -103,7 +103,7 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
     keeps = store is not False
     if not keeps and chosen != "library":
         return Warmth(chosen, None, False, {})
-    shelf = tilewright.store.Shelf(None if isinstance(store, bool) else store)
+    shelf = tilewright.store.RunLibrary(None if isinstance(store, bool) else store)
     if not keeps and shelf.library.missing:
         return Warmth(chosen, None, False, {})
     if chosen != "library":

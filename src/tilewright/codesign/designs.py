@@ -17,7 +17,7 @@ from tilewright.codesign.screening import HardwareBoxes
 from tilewright.codesign.session import Candidate, Session
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, Number
-from tilewright.jobs import Observer, Runner, Standing
+from tilewright.jobs import Observer, Runner, RunnerProgress
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import smallest_mapping, violations
 from tilewright.search import METRICS, Improvement, Options, Source, first_of_front, read_front
@@ -320,7 +320,7 @@ def _share_of(told: Observer | None, at: int, count: int) -> Observer | None:
     if told is None:
         return None
 
-    def tell(one: Standing) -> None:
+    def tell(one: RunnerProgress) -> None:
         whole, eta = count * one.total, one.eta_seconds
         left = None if eta is None else eta + (count - at - 1) * (one.seconds + eta)
         told(replace(one, done=one.done + at * one.total, total=whole, eta_seconds=left))

@@ -9,8 +9,8 @@ from tilewright.jobs.executors import finished as finished
 from tilewright.jobs.job import Job as Job
 from tilewright.jobs.job import Keeper as Keeper
 from tilewright.jobs.job import Observer as Observer
+from tilewright.jobs.job import RunnerProgress as RunnerProgress
 from tilewright.jobs.job import Spending as Spending
-from tilewright.jobs.job import Standing as Standing
 from tilewright.jobs.job import Steps as Steps
 from tilewright.jobs.job import Stop as Stop
 from tilewright.jobs.job import interruptible as interruptible

@@ -59,7 +59,7 @@ class Job(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunnerProgress:
     """Where a run stands: jobs done and in all (of those known so far), samples scored, seconds, seconds left."""
 
     name: str
@@ -70,7 +70,8 @@ class Standing:
     eta_seconds: float | None
 
     @classmethod
-    def of(cls, name: str, spent: int, samples: int | None, used_seconds: float, seconds: float | None) -> "Standing":
+    def of(cls, name: str, spent: int, samples: int | None, used_seconds: float,
+           seconds: float | None) -> "RunnerProgress":
         """Return where a run within a budget of samples or seconds stands: how much of it is spent."""
         timed = samples is None and seconds is not None
         done, total = (used_seconds, seconds) if timed else (spent, samples)
@@ -78,7 +79,7 @@ class Standing:
         return cls(name, int(done), int(total or done), spent, used_seconds, left)
 
 
-Observer = Callable[[Standing], None]
+Observer = Callable[[RunnerProgress], None]
 
 
 class Spending:
@@ -117,9 +118,9 @@ class Spending:
         late = self.seconds is not None and self.used_seconds >= self.seconds
         return late or self.left <= 0 or self.stop.is_set()
 
-    def standing(self, name: str) -> Standing:
+    def standing(self, name: str) -> RunnerProgress:
         """Return where the run stands, under a name."""
-        return Standing.of(name, self.spent, self.samples, self.used_seconds, self.seconds)
+        return RunnerProgress.of(name, self.spent, self.samples, self.used_seconds, self.seconds)
 
 
 _present = threading.local()

@@ -20,7 +20,17 @@ from typing import Any, TypeVar, cast
 from tilewright.base import replace_file
 from tilewright.base import working_seconds as now
 from tilewright.jobs.executors import LOOK_SECONDS, RETRIES, Call, Executor, Failed, Stopped, executor
-from tilewright.jobs.job import Job, Keeper, Observer, Standing, Steps, Stop, interruptible, present_stop, stopped_by
+from tilewright.jobs.job import (
+    Job,
+    Keeper,
+    Observer,
+    RunnerProgress,
+    Steps,
+    Stop,
+    interruptible,
+    present_stop,
+    stopped_by,
+)
 
 SECONDS = "seconds.txt"
 """File of a run's folder with the time that it has taken."""
@@ -274,7 +284,7 @@ class _Batch:
         now = time.perf_counter()
         eta = (now - self.began) * (total - self.done) / self.fresh if self.fresh else (
             0.0 if self.done == total else None)
-        runner.observer(Standing(runner.name, self.done, total, runner.samples, now - runner.started, eta))
+        runner.observer(RunnerProgress(runner.name, self.done, total, runner.samples, now - runner.started, eta))
 
     def _fill(self, pool: Executor) -> bool:
         """Let as many work as can; return whether any do."""

@@ -9,8 +9,8 @@ from tilewright.recommendation.hardware import AdviserCore as AdviserCore
 from tilewright.recommendation.hardware import cycles_on_cells as cycles_on_cells
 from tilewright.recommendation.labels import SAMPLERS as SAMPLERS
 from tilewright.recommendation.labels import Confusion as Confusion
-from tilewright.recommendation.labels import Drawn as Drawn
 from tilewright.recommendation.labels import LabelledProducts as LabelledProducts
+from tilewright.recommendation.labels import ProductSample as ProductSample
 from tilewright.recommendation.labels import Score as Score
 from tilewright.recommendation.labels import best_fixed as best_fixed
 from tilewright.recommendation.labels import confusions as confusions
@@ -24,8 +24,8 @@ from tilewright.recommendation.mappings import first_guess as first_guess
 from tilewright.recommendation.networks import NETWORKS as NETWORKS
 from tilewright.recommendation.networks import Fallback as Fallback
 from tilewright.recommendation.networks import NetworkKind as NetworkKind
+from tilewright.recommendation.networks import Predictions as Predictions
 from tilewright.recommendation.networks import Recommender as Recommender
-from tilewright.recommendation.networks import Told as Told
 from tilewright.recommendation.networks import TrainedRecommender as TrainedRecommender
 from tilewright.recommendation.networks import load_recommender as load_recommender
 from tilewright.recommendation.networks import train_recommender as train_recommender

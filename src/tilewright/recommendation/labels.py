@@ -63,7 +63,7 @@ def zoo_products() -> Whole:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ProductSample:
     """Products by a sampler of `SAMPLERS`, so many, with a seed."""
 
     sampler: str = "uniform"
@@ -131,7 +131,7 @@ class LabelledProducts:
         return cls(np.ascontiguousarray(values[:, :3]), values[:, 3], values[:, 4], values[:, 5], about)
 
 
-def label(choices: Choices, drawn: Drawn, keep: Path | None = None,
+def label(choices: Choices, drawn: ProductSample, keep: Path | None = None,
           told: Callable[[int], None] | None = None) -> LabelledProducts:
     """Draw products and find the best of each among all configurations.
 

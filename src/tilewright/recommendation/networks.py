@@ -87,7 +87,7 @@ class Fallback:
 
 
 @dataclass(frozen=True)
-class Told:
+class Predictions:
     """What a recommender tells of ``p`` products."""
 
     classes: Whole
@@ -110,7 +110,7 @@ class Recommender:
     choices: Choices
     about: dict[str, Any]
 
-    def advise(self, products: Whole, fallback: Fallback | None = None) -> Told:
+    def advise(self, products: Whole, fallback: Fallback | None = None) -> Predictions:
         """Return what the network tells of products ``(p, 3)``, at its word or with a fallback.
 
         With one, no advice takes longer than the best by more than the share it admits. It is sure of what takes no
@@ -131,20 +131,20 @@ class Recommender:
         found = np.sort(self.classes[first], axis=1)
         searched = np.zeros(len(products), dtype=np.bool_)
         if fallback is None:
-            return Told(found[:, 0], sure, searched)
+            return Predictions(found[:, 0], sure, searched)
         cycles, least = self.choices.cycles(products, found), self.choices.least(products)
         classes, cost = found[np.arange(len(found)), cycles.argmin(axis=1)], cycles.min(axis=1)
         searched = cost > least * (1 + fallback.within)
         if searched.any():
             classes[searched] = self.choices.best(products[searched]).classes
         sure[searched | (cost == least)] = 1
-        return Told(classes, sure, searched)
+        return Predictions(classes, sure, searched)
 
     def judged(self, known: LabelledProducts, fallback: Fallback | None = None) -> Score:
         """Return how it does on labelled products, and how long it takes."""
         return self.tried(known, fallback)[1]
 
-    def tried(self, known: LabelledProducts, fallback: Fallback | None = None) -> tuple[Told, Score]:
+    def tried(self, known: LabelledProducts, fallback: Fallback | None = None) -> tuple[Predictions, Score]:
         """Return what it tells of labelled products, and how that does."""
         began = time.process_time()
         told = self.advise(known.products, fallback)

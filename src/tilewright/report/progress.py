@@ -13,7 +13,7 @@ from rich.progress import Progress as Bars
 from tilewright.report.quantities import engineering, measured, percent, shortened
 
 if TYPE_CHECKING:
-    from tilewright.jobs import Standing
+    from tilewright.jobs import RunnerProgress
     from tilewright.search import Budget, Progress
 
 STARTING = "Starting the engine (compiled at first use, some 20 s)"
@@ -112,7 +112,7 @@ class SearchBar(Bar):
         super().__init__()
         self.unit = unit
 
-    def update(self, standing: "Standing") -> None:
+    def update(self, standing: "RunnerProgress") -> None:
         """Show where the run stands."""
         self.show(f"{standing.name} {standing.done}/{standing.total} {self.unit}".strip(), standing.done,
                   standing.total, _pace(standing.samples, standing.seconds, standing.eta_seconds))

@@ -10,7 +10,7 @@ from tilewright.report.fronts import LEGEND
 from tilewright.report.quantities import engineering, percent, seconds_of, shortened, significant, titled
 from tilewright.report.search_plots import log_axis
 from tilewright.report.sheet import Sheet
-from tilewright.scheduling import Explained, GroupRecord, Otherwise, PlannedJob, ScheduleRecord
+from tilewright.scheduling import Explained, GroupRecord, MovedJob, PlannedJob, ScheduleRecord
 
 COLOURS, MOST_ROWS, CLOSED = 7, 400, 1e-6
 HATCHES = ("", "/", "x", ".", "|", "-", "+")
@@ -234,7 +234,7 @@ def _change(one: float, other: float) -> str:
 
 
 def _why_there(record: ScheduleRecord, job: PlannedJob, found: Explained) -> str:
-    def kind(one: Otherwise) -> int:
+    def kind(one: MovedJob) -> int:
         return record.cores[one.core].kind
 
     own = record.cores[job.core].kind

@@ -17,9 +17,9 @@ from tilewright.recommendation import (
     NETWORKS,
     AdviserCore,
     Choices,
-    Drawn,
     Fallback,
     LabelledProducts,
+    ProductSample,
     best_fixed,
     cycles_on_cells,
     label,
@@ -50,7 +50,7 @@ FLOWS = {"os": ("m", "n", "k"), "ws": ("k", "n", "m"), "is": ("k", "m", "n")}
 def labels_of(macs: int, samples: int, seed: int) -> tuple[Choices, LabelledProducts]:
     """Return uniform products with the best of all published configurations of an array."""
     choices = Choices(ReconfigurableArray(macs), "published")
-    return choices, label(choices, Drawn("uniform", samples, seed))
+    return choices, label(choices, ProductSample("uniform", samples, seed))
 
 
 def _learnt(macs: int, learner: str, samples: int, epochs: int, seed: int) -> dict[str, Any]:

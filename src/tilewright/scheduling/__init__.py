@@ -26,7 +26,7 @@ from tilewright.scheduling.problem import ScheduleProblem as ScheduleProblem
 from tilewright.scheduling.problem import Timeline as Timeline
 from tilewright.scheduling.records import Explained as Explained
 from tilewright.scheduling.records import GroupRecord as GroupRecord
-from tilewright.scheduling.records import Otherwise as Otherwise
+from tilewright.scheduling.records import MovedJob as MovedJob
 from tilewright.scheduling.records import PlannedJob as PlannedJob
 from tilewright.scheduling.records import ScheduleRecord as ScheduleRecord
 from tilewright.scheduling.records import explained as explained

@@ -282,7 +282,7 @@ def schedule_record(source: str, command: str, system: System, analysis: Analysi
 
 
 @dataclass(frozen=True)
-class Otherwise:
+class MovedJob:
     """A job moved to a core, with one of its mappings there, all else as planned.
 
     ``cycles``, ``traffic_bytes`` and ``energy_pj`` are the mapping's; ``score`` and ``makespan_cycles`` the group's.
@@ -306,7 +306,7 @@ class Explained:
     """``group`` and ``place``: where it stands."""
     queue: tuple[int, ...]
     """The jobs on its core, in order."""
-    otherwise: tuple[Otherwise, ...]
+    otherwise: tuple[MovedJob, ...]
     """It elsewhere: on each core with the mapping that is best there, and on its own core with each mapping."""
 
 
@@ -323,7 +323,7 @@ def explained(record: ScheduleRecord, number: int) -> Explained:
     core[:, place], option[:, place] = np.array(moves, dtype=np.int64).T
     found = simulate(problem, PlanGenomes(core, np.repeat(plan.priority, len(moves), axis=0), option))
     cycles, traffic, energy = problem.of_jobs
-    every = [Otherwise(at, with_, float(cycles[place, at, with_]), float(traffic[place, at, with_]),
+    every = [MovedJob(at, with_, float(cycles[place, at, with_]), float(traffic[place, at, with_]),
                        float(energy[place, at, with_]), float(score), float(makespan))
              for (at, with_), score, makespan in zip(moves, found.score, found.makespan_cycles, strict=True)]
     own = jobs[place].core

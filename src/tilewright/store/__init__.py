@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tilewright.store.layer_records import mapping_from as mapping_from
     from tilewright.store.library import Library as Library
     from tilewright.store.library import Provenance as Provenance
-    from tilewright.store.library import Shelf as Shelf
+    from tilewright.store.library import RunLibrary as RunLibrary
     from tilewright.store.library import entry as entry
     from tilewright.store.library import machine_fingerprint as machine_fingerprint
     from tilewright.store.library import problem as problem

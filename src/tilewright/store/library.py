@@ -197,7 +197,7 @@ def _nearest(known: list[dict[str, Any]], space: MapSpace, objective: str) -> li
     return sorted(known, key=rank)
 
 
-class Shelf:
+class RunLibrary:
     """The library during a run: where it cannot be reached, that is said once, and the run goes on without it.
 
     ``added`` counts the mappings that were better than what was known; ``warning`` says what went wrong, empty if

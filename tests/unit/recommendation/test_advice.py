@@ -18,8 +18,8 @@ from tilewright.recommendation import (
     SAMPLERS,
     AdviserCore,
     Choices,
-    Drawn,
     LabelledProducts,
+    ProductSample,
     advise,
     best_fixed,
     confusions,
@@ -47,7 +47,7 @@ def brute(choices, product):
 
 @pytest.mark.parametrize("sampler", list(SAMPLERS)[:2])
 def test_labels_are_the_least_of_all_configurations_each_counted_alone(sampler):
-    known = label(SMALL, Drawn(sampler, 40, 1))
+    known = label(SMALL, ProductSample(sampler, 40, 1))
     for product, each, cycles, equals in zip(known.products, known.classes, known.cycles, known.equals, strict=True):
         found = brute(SMALL, product.tolist())
         assert found.min() == cycles == found[each] and (found == cycles).sum() == equals
@@ -115,7 +115,7 @@ def test_equal_layers_of_a_network_are_advised_once_and_count_as_often_as_they_r
 
 
 def test_scores_of_an_adviser_are_those_of_brute_force():
-    known = label(SMALL, Drawn("log-uniform", 60, 3))
+    known = label(SMALL, ProductSample("log-uniform", 60, 3))
     fixed = best_fixed(SMALL, known)
     told = score("fixed", SMALL, known, np.full(60, fixed))
     shares = [known.cycles[at] / brute(SMALL, known.products[at].tolist())[fixed] for at in range(60)]
@@ -130,7 +130,7 @@ def test_scores_of_an_adviser_are_those_of_brute_force():
 
 
 def test_confusions_and_regrets_are_those_of_brute_force():
-    known = label(SMALL, Drawn("log-uniform", 60, 3))
+    known = label(SMALL, ProductSample("log-uniform", 60, 3))
     told = np.random.default_rng(0).choice(known.live[:3], 60)
     extra = np.array([brute(SMALL, product.tolist())[one] / cycles - 1 for product, one, cycles in zip(
         known.products, told, known.cycles, strict=True)])
@@ -159,7 +159,7 @@ def test_labels_come_back_from_parquet_and_a_stopped_labelling_goes_on(tmp_path,
     from tilewright.recommendation import labels
 
     monkeypatch.setattr(labels, "PIECE", 20)
-    drawn = Drawn("uniform", 50, 4)
+    drawn = ProductSample("uniform", 50, 4)
     whole = label(SMALL, drawn)
     told = []
 
@@ -181,7 +181,7 @@ def test_labels_come_back_from_parquet_and_a_stopped_labelling_goes_on(tmp_path,
         assert np.array_equal(getattr(read, name), getattr(whole, name))
     assert read.about == whole.about == drawn.about(SMALL)
     with pytest.raises(InputError, match="same labels"):
-        label(SMALL, Drawn("uniform", 50, 5), tmp_path / "pieces")
+        label(SMALL, ProductSample("uniform", 50, 5), tmp_path / "pieces")
     (tmp_path / "other.parquet").write_text("no labels")
     with pytest.raises(InputError, match=r"other\.parquet"):
         LabelledProducts.load(tmp_path / "other.parquet")

@@ -13,8 +13,8 @@ from tilewright.cost import ReconfigurableArray
 from tilewright.recommendation import (
     BASELINES,
     Choices,
-    Drawn,
     Fallback,
+    ProductSample,
     advise,
     label,
     load_recommender,
@@ -28,7 +28,7 @@ CHOICES = Choices(ReconfigurableArray(2**12), "published")
 
 @pytest.fixture(scope="module")
 def known():
-    return label(CHOICES, Drawn("uniform", 20_000, 0))
+    return label(CHOICES, ProductSample("uniform", 20_000, 0))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_advice_with_a_fallback_is_never_worse_than_asked_and_searches_where_gue
 def test_terms_are_learnt_to_the_last_cycle():
     """Every product unseen is told a best configuration, sizes that were not shown included, and surely."""
     choices = Choices(ReconfigurableArray(2**9), "published")
-    shown, unseen = (label(choices, Drawn(sampler, 2_000, 0)) for sampler in ("log-uniform", "uniform"))
+    shown, unseen = (label(choices, ProductSample(sampler, 2_000, 0)) for sampler in ("log-uniform", "uniform"))
     done = train(choices, shown, "terms", training_options("terms", 20, 1, 0))
     told = done.recommender.advise(unseen.products)
     among = choices.all_cycles(unseen.products, shown.live.tolist()).min(axis=1)

@@ -11,7 +11,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import VectorUnit, preset
 from tilewright.mapping import Constraints, LevelLoops, Loop, Mapping, MapSpace
-from tilewright.store import Library, Provenance, Shelf, entry
+from tilewright.store import Library, Provenance, RunLibrary, entry
 from tilewright.workload import convolution, depthwise
 
 MACHINE = preset("eyeriss")
@@ -160,7 +160,7 @@ def test_writers_in_many_processes_neither_double_nor_lose_the_best(library, req
 
 def test_a_shelf_says_once_that_the_library_cannot_be_reached(tmp_path):
     (tmp_path / "file").write_text("")
-    shelf = Shelf(tmp_path / "file" / "store.sqlite")
+    shelf = RunLibrary(tmp_path / "file" / "store.sqlite")
     assert shelf.nearest([space()], "edp", 3) == [()]
     first = shelf.warning
     assert "The library of mappings is left out" in first
@@ -173,7 +173,7 @@ def test_a_shelf_waits_before_it_writes_more_and_writes_the_rest_at_the_end(tmp_
     calls, add = [], Library.add
     monkeypatch.setattr(Library, "add", lambda self, found: calls.append(len(found)) or add(self, found))
     monkeypatch.setattr("tilewright.store.library.WRITE_SECONDS", 1e9)
-    shelf = Shelf(tmp_path / "store.sqlite")
+    shelf = RunLibrary(tmp_path / "store.sqlite")
     for score in (5.0, 4.0, 6.0):
         shelf.add(made(score=score))
     assert (calls, shelf.added) == ([1], 1)
@@ -185,7 +185,7 @@ def test_a_shelf_waits_before_it_writes_more_and_writes_the_rest_at_the_end(tmp_
 
 def test_a_shelf_goes_on_when_the_server_goes(postgres, postgres_url, monkeypatch):
     monkeypatch.setattr("tilewright.store.library.WRITE_SECONDS", 0.0)
-    shelf = Shelf(postgres_url, busy_seconds=2)
+    shelf = RunLibrary(postgres_url, busy_seconds=2)
     shelf.add(made())
     assert (shelf.added, shelf.warning) == (1, "")
     postgres.stop()
@@ -207,7 +207,7 @@ def test_a_shelf_does_not_wait_for_a_locked_store_twice(tmp_path):
     Library(place).entries()
     with sqlite3.connect(place, isolation_level=None) as holder:
         holder.execute("begin immediate")
-        shelf = Shelf(place, busy_seconds=0.2)
+        shelf = RunLibrary(place, busy_seconds=0.2)
         shelf.add(made())
         shelf.add(made())
         assert "locked" in shelf.warning
