@@ -24,6 +24,8 @@ from tilewright.search import METRICS, Improvement, Options, Source, first_of_fr
 
 FEWEST = 64
 """Samples of each layer that a share of a front's search has at least."""
+CLOSE = 0.01
+"""Part of a value within which its bound is near enough."""
 PROOF_ROUNDS = 12
 """Rounds of splitting boxes for the bound of a method that bounds nothing itself."""
 
@@ -167,14 +169,14 @@ class Designed:
         return sorted((one for one in self.tried if one.score == inf), key=lambda one: (len(one.unmapped), one.excess))
 
 
-def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf, close: float = 0.01) -> float:
+def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf) -> float:
     """Return what no machine of the space within the limits scores below, up to ``below``.
 
-    Boxes are split for so many rounds, or until the bound is ``close`` to ``below``.
+    Boxes are split for so many rounds, or until the bound is `CLOSE` to ``below``.
     """
     boxes = HardwareBoxes.whole(problem)
     for _ in range(rounds):
-        if boxes.least >= below * (1 - close):
+        if boxes.least >= below * (1 - CLOSE):
             break
         boxes.split(16, below)
     return min(boxes.least, below)

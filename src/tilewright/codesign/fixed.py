@@ -106,10 +106,10 @@ def _in_operator(designs: FixedDesign, operator: Operator,
 
 
 def score_designs(designs: FixedDesign, layers: Sequence[UniqueOperator], accelerator: Accelerator,
-                  threads: int = 1, models: Sequence[DenseModel] = ()) -> Floats:
+                  models: Sequence[DenseModel] = ()) -> Floats:
     """Return ``(b, 2)``: cycles and picojoules of a network on fixed designs; infinite where a layer does not fit."""
     total = Totals.of((layer.count, Totals.legal(model.score(
-        fixed_mappings(designs, layer.operator, accelerator), threads=threads)))
+        fixed_mappings(designs, layer.operator, accelerator))))
         for layer, model in zip(layers, models or _models(layers, accelerator), strict=True))
     return np.stack([total.latency_cycles, total.energy_pj], axis=1)
 

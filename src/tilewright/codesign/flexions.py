@@ -7,7 +7,7 @@ from math import hypot
 from tilewright.base import InputError
 from tilewright.codesign.variants import stated
 from tilewright.hardware import AXES, Accelerator
-from tilewright.mapping import EstimatedCount, Flexion, TileRule, flexion
+from tilewright.mapping import EstimatedCount, Flexion, flexion
 from tilewright.workload import Graph, Operator, unique_operators
 
 SPACES = ("class_space", "target_space", "workload_space", "class_on_workload", "target_on_workload")
@@ -48,8 +48,7 @@ class NetworkFlexion:
     average: Mapping[str, AverageFlexion]
 
 
-def measure_flexion(network: Graph, accelerator: Accelerator, axes: str = AXES, rule: TileRule | None = None,
-                    seed: int = 0) -> NetworkFlexion:
+def measure_flexion(network: Graph, accelerator: Accelerator, axes: str = AXES, seed: int = 0) -> NetworkFlexion:
     """Return the sizes of the spaces of every layer for each of ``axes`` (letters of TOPS), and all of them together.
 
     Raises an `InputError` if there is no layer, the machine states no flexibility, or an axis is unknown.
@@ -63,7 +62,7 @@ def measure_flexion(network: Graph, accelerator: Accelerator, axes: str = AXES, 
     wanted = [*axes, axes] if len(axes) > 1 else [axes]
     measured = tuple(
         LayerFlexion(layer.names[0], layer.count, layer.operator,
-                     {each: flexion(layer.operator, accelerator, each, rule, seed) for each in wanted})
+                     {each: flexion(layer.operator, accelerator, each, seed=seed) for each in wanted})
         for layer in layers)
     return NetworkFlexion(network.name, accelerator, measured,
                           {each: _average([layer.axes[each] for layer in measured]) for each in wanted})

@@ -151,9 +151,9 @@ def network_front_lines(front: NetworkFrontRecord) -> tuple[str, str]:
             f"Of mappings on its layers' fronts, any for each run; {near}.")
 
 
-def network_front_table(run: RunRecord, front: NetworkFrontRecord, most: int = FEW) -> Table:
+def network_front_table(run: RunRecord, front: NetworkFrontRecord) -> Table:
     """Return some points of the front from the fastest to the most frugal, the run's own mappings and the bounds."""
-    places = sorted({*_some(front.points, most), *([] if front.place is None else [front.place])})
+    places = sorted({*_some(front.points, FEW), *([] if front.place is None else [front.place])})
     best = min(range(len(front.points)), key=lambda place: front.points[place].edp)
     totals = run.totals
     rows = [(str(place + 1), *_figures(run, point.latency_cycles, point.energy_pj),

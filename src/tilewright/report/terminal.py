@@ -44,14 +44,14 @@ class _Column:
     vector: Callable[[TotalsRecord], str] = lambda totals: ""
 
 
-def print_run(record: RunRecord, console: Console | None = None, width: int | None = None) -> None:
+def print_run(record: RunRecord, console: Console | None = None) -> None:
     """Print a run: what was asked, a row per unique layer, the totals, and what was left out.
 
-    Columns are dropped, the least important first, until the table fits ``width`` (the console's own where None; a
-    console that is no terminal gets them all).
+    Columns are dropped, the least important first, until the table fits the console (one
+    that is no terminal gets them all).
     """
     console = console or Console()
-    room = width or (console.width if console.is_terminal else None)
+    room = console.width if console.is_terminal else None
     _emit(console, Text.assemble((record.network.name, "bold"), " on ", (record.accelerator.name, "bold")))
     if record.headline:
         _emit(console, Text(record.headline, style="bold red"))

@@ -38,6 +38,8 @@ Floats = NDArray[np.float32]
 OUTPUTS = ("latency", "energy")
 DRAWS = 8
 """Times that mappings of a layer are drawn, where some do not fit."""
+TESTED = 500
+"""Mappings of each layer by which a network is assessed."""
 
 
 @dataclass(frozen=True)
@@ -269,13 +271,13 @@ class Tested:
     """That of the EDP among the mappings of one layer, the mean over layers."""
 
 
-def assess(surrogate: Surrogate, operators: Sequence[Operator], accelerator: Accelerator, seed: int,
-           mappings: int = 500) -> Tested:
+def assess(surrogate: Surrogate, operators: Sequence[Operator], accelerator: Accelerator,
+           seed: int) -> Tested:
     """Return how a network does on drawn mappings of layers, on its own machine or another."""
     rng, predicted, true = np.random.default_rng((seed, 2)), [], []
     for operator in operators:
         space = MapSpace(operator, accelerator)
-        batch = fitted(space.sample(rng, mappings, 0.5), space)
+        batch = fitted(space.sample(rng, TESTED, 0.5), space)
         targets, legal = targets_of(space, batch)
         features = np.empty((len(batch), surrogate.family.width), dtype=np.float32)
         surrogate.family.encode(batch, space, features)

@@ -146,7 +146,7 @@ class AllocationTable:
         return np.broadcast_to(np.array(self.stages.buffers, float), self.stages.shape)
 
 
-def allocation_table(stages: PipelineStages, threads: int = 1) -> AllocationTable:
+def allocation_table(stages: PipelineStages) -> AllocationTable:
     """Return what every cell costs: one batched call of the engine for each distinct layer and style.
 
     Raises an `InputError` if a cell is illegal on its own machine, as with words wider than a byte.
@@ -154,7 +154,7 @@ def allocation_table(stages: PipelineStages, threads: int = 1) -> AllocationTabl
     costs: dict[tuple[object, ...], tuple[Floats, ...]] = {}
     for operator in stages.operators:
         if operator.signature not in costs:
-            costs[operator.signature] = _layer(operator, stages, threads)
+            costs[operator.signature] = _layer(operator, stages)
     by_layer = [np.stack(rows) for rows in zip(*(costs[each.signature] for each in stages.operators), strict=True)]
     latency, energy, area = (rows.reshape(stages.shape) for rows in by_layer)
     runs = np.array(stages.runs, float)[:, None, None, None]
@@ -162,12 +162,12 @@ def allocation_table(stages: PipelineStages, threads: int = 1) -> AllocationTabl
     return AllocationTable(stages, latency * runs, energy * runs, area, power)
 
 
-def _layer(operator: Operator, stages: PipelineStages, threads: int) -> tuple[Floats, ...]:
+def _layer(operator: Operator, stages: PipelineStages) -> tuple[Floats, ...]:
     """Return cycles, energy and area ``(s, p * k)`` of one run of a layer."""
     model = DenseModel(operator, stages.machine)
     found = []
     for style in stages.styles:
-        scored = model.score(*stages.cells(style, operator), threads)
+        scored = model.score(*stages.cells(style, operator))
         if not scored.legal.all():
             raise InputError(f"layers.{operator.name}", f"must fit elements and buffers in style {style}",
                              mend="Give the machine words of 8 bits, as buffers are made for bytes")

@@ -119,9 +119,8 @@ def partitioned_cycles(products: ArrayLike, configurations: Sequence[ArrayConfig
 
 def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, of what, by which rules)
                         configurations: Sequence[ArrayConfiguration], array: ReconfigurableArray,
-                        effects: PartitionEffects = STALL_FREE,
-                        conventions: SystolicConventions = SYSTOLIC_RULES, *, threads: int = 1,
-                        objective: str = "latency", ties: tuple[str, ...] = TIE_RULE) -> BestConfigurations:
+                        effects: PartitionEffects = STALL_FREE, *, threads: int = 1, objective: str = "latency",
+                        ties: tuple[str, ...] = TIE_RULE) -> BestConfigurations:
     """Return the best configuration of each product; the result is the same for any number of threads.
 
     ``objective`` is one of `ARRAY_OBJECTIVES`; ``ties`` are words of `TIE_RULE`, in any order. Other arguments and
@@ -135,7 +134,7 @@ def best_configurations(products: ArrayLike,  # noqa: PLR0913  (what is asked, o
 
     held = _prepared(_Same(tuple(configurations)), array.macs, ties)
     sizes, order, table = _checked(products, held), held.order, held.ordered
-    rules = _rules(array, effects, conventions)
+    rules = _rules(array, effects, SYSTOLIC_RULES)
     each = ArrayEnergy(0.0, 0.0, 0.0, 0.0, 0.0) if objective == "latency" else array_energy(array)
     prices = EventPrices(ARRAY_OBJECTIVES.index(objective), *astuple(each))
     free = effects == STALL_FREE and objective == "latency"
