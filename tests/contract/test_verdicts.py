@@ -27,7 +27,7 @@ FEW_JOBS = {"samples": 40, "mappings": 12, "jobs": 5}
 TAUGHT = {"steps": 3, "width": 8, "seconds": 0.1, "samples": 100, "lessons": 1}
 TINY = {
     "confuciux-fig8.4": {"epochs": 16, "traffic": ("free",)},
-    "confuciux-fig8.5": {"points": (400,)},
+    "confuciux-fig8.5": {"points": (400,), "traffic": ("free", "dram")},
     "confuciux-fig8.6": {"epochs": 40, "budgets": ("area=cloud",), "traffic": ("free",)},
     "confuciux-fig8.7": {"epochs": 40, "traffic": ("free",)},
     "confuciux-fig8.8": {"epochs": 3_600, "traffic": ("free",)},

@@ -7,7 +7,7 @@ Traffic is free, as in the release; beside it stands a DRAM of one 16-bit channe
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -128,16 +128,21 @@ def optimum_cell(asked: Query) -> Cell:
     return Cell({"of": list(asked), "what": "optimum"}, compute)
 
 
-def confirmed_note(runner: Runner, network: str, style: str) -> str:
-    """Have the oracle count cells of the table: three layers, in each style, with a small, a middle, a large pair."""
-    stages = table(network, style, 12, True).stages
+def confirmed_note(runner: Runner, network: str, style: str, traffic: Iterable[bool]) -> str:
+    """Have the oracle count cells of the table with each ``traffic``, free or not.
+
+    They are those of three layers, in each style, with a small, a middle, a large pair.
+    """
     cells = []
-    for layer in (1, len(stages) // 2, len(stages) - 1):
-        for s, name in enumerate(stages.styles):
-            for place in ((0, 0), (5, 5), (11, 11)):
-                mapping, machine = stages.built(layer, (s, *place))
-                key = {"table": network, "layer": stages.names[layer], "style": name, "pair": list(place)}
-                cells.append(oracle_cell(key, stages.operators[layer], machine, mapping))
+    for free in traffic:
+        stages = table(network, style, 12, free).stages
+        for layer in (1, len(stages) // 2, len(stages) - 1):
+            for s, name in enumerate(stages.styles):
+                for place in ((0, 0), (5, 5), (11, 11)):
+                    mapping, machine = stages.built(layer, (s, *place))
+                    key = {"table": network, "layer": stages.names[layer], "style": name, "pair": list(place)}
+                    cells.append(oracle_cell(key | ({} if free else {"free": False}), stages.operators[layer], machine,
+                                             mapping))
     told = runner.run(cells)
     return f"The oracle confirms {sum(each['agrees'] for each in told)} of {len(told)} cells of the table of {network}."
 

@@ -102,7 +102,8 @@ def run84(setting: Setting, runner: Runner) -> Findings:
                        {"xaxis": {"title": {"text": "buffer level"}}, "yaxis": {"title": {"text": "element level"}}})
                   for objective, name in each]
         judged = judged or _judged(known, found, rules)
-    return Findings(tuple(tables), tuple(judged), tuple(plots), (confirmed_note(runner, NETWORK, "dla"),))
+    return Findings(tuple(tables), tuple(judged), tuple(plots), (
+        confirmed_note(runner, NETWORK, "dla", setting.free),))
 
 
 def _judged(known: Mapping[tuple[str, str], Floats], found: Mapping[tuple[str, str], list[float]],
@@ -125,7 +126,7 @@ def _judged(known: Mapping[tuple[str, str], Floats], found: Mapping[tuple[str, s
 CRITIC, IRREGULAR = claims("confuciux-fig8.5")
 
 
-def critic_cell(points: int, told: bool, seed: int) -> Cell:
+def critic_cell(points: int, told: bool, free: bool, seed: int) -> Cell:
     """Return the cell of a critic learnt from states of equation 8.1, and where ``told`` the present choices.
 
     ``rmse`` is that of 20,000 other states, ``spread`` the standard deviation there; ``floor`` is the least RMSE of any
@@ -134,7 +135,7 @@ def critic_cell(points: int, told: bool, seed: int) -> Cell:
     def compute() -> dict[str, Any]:
         from tilewright.learn import TrainingOptions, train  # noqa: PLC0415 - loads PyTorch
 
-        of = AllocationProblem(table(NETWORK, "dla", 12, True))
+        of = AllocationProblem(table(NETWORK, "dla", 12, free))
         rng, known = np.random.default_rng(seed), observations(of)
         latency = of.table.latency_cycles.reshape(len(known), 12, 12)
 
@@ -151,31 +152,34 @@ def critic_cell(points: int, told: bool, seed: int) -> Cell:
         return {"rmse": float(error), "spread": float(reward.std()),
                 "floor": float(np.sqrt(latency.reshape(len(known), -1).var(axis=1).mean()))}
 
-    return Cell({"critic": points, "told": told, "seed": seed}, compute)
+    return Cell({"critic": points, "told": told, "seed": seed} | ({} if free else {"free": False}), compute)
 
 
-@reproduction("confuciux-fig8.5", Setting("quick", 2, {"points": (2_600, 26_000)}),
-              Setting("full", 5, {"points": (2_600, 26_000, 260_000)}), cells=OWNER)
+@reproduction("confuciux-fig8.5", Setting("quick", 2, {"points": (2_600, 26_000), "traffic": ("free",)}),
+              Setting("full", 5, {"points": (2_600, 26_000, 260_000), "traffic": ("free", "dram")}), cells=OWNER)
 def run85(setting: Setting, runner: Runner) -> Findings:
     """Let critics learn from ever more points."""
-    asked = [(points, told) for told in (False, True) for points in setting["points"]]
-    values = iter(runner.run([critic_cell(*one, seed) for one in asked for seed in range(setting.seeds)]))
-    found = {one: [next(values) for _ in range(setting.seeds)] for one in asked}
-    rows = tuple((points, "yes" if told else "no", *(float(np.median([run[name] for run in runs])) for name in (
-        "rmse", "spread"))) for (points, told), runs in found.items())
     points, seeds = setting["points"], range(setting.seeds)
-    judged = []
+    asked = [(free, told, count) for free in setting.free for told in (False, True) for count in points]
+    values = iter(runner.run([critic_cell(count, told, free, seed) for free, told, count in asked for seed in seeds]))
+    found = {one: [next(values) for _ in seeds] for one in asked}
+    tables = tuple(Table(
+        "critics" if free else "critics-dram", f"Cycles of layers of MobileNet-V2 told by critics: medians over seeds, "
+        f"{TRAFFIC[free]}", ("Points", "Told the present choices", "RMSE", "Spread"), tuple(
+            (count, "yes" if told else "no", *(float(np.median([run[name] for run in found[free, told, count]]))
+                                               for name in ("rmse", "spread")))
+            for told in (False, True) for count in points)) for free in setting.free)
+    first, judged = setting.free[0], list[Judgement]()
     for claim, told in ((CRITIC, False), (IRREGULAR, True)):
-        left = [min(found[count, told][seed]["rmse"] / found[count, told][seed]["spread"] for count in points)
-                for seed in seeds]
-        best = min(run["rmse"] for count in points for run in found[count, told])
+        runs = [found[first, told, count] for count in points]
+        left = [min(each[seed]["rmse"] / each[seed]["spread"] for each in runs) for seed in seeds]
+        best = min(run["rmse"] for each in runs for run in each)
         judged.append(judge(claim, left, f"{np.median(left):.2f}, at best {best:.1E} cycles"))
-    floor = found[points[0], False][0]["floor"]
-    return Findings((Table("critics", "Cycles of layers of MobileNet-V2 told by critics: medians over seeds", (
-        "Points", "Told the present choices", "RMSE", "Spread"), rows),), tuple(judged), notes=(
-            f"The states of equation 8.1 have the choices of the step before but not the present ones: whatever a "
-            f"critic learns from them, its RMSE is {floor:.1E} cycles or more.",
-            confirmed_note(runner, NETWORK, "dla")))
+    floors = ", ".join(f"{found[free, False, points[0]][0]['floor']:.1E} cycles or more, {TRAFFIC[free]}"
+                       for free in setting.free)
+    return Findings(tables, tuple(judged), notes=(
+        f"The states of equation 8.1 have the choices of the step before but not the present ones: whatever a "
+        f"critic learns from them, its RMSE is {floors}.", confirmed_note(runner, NETWORK, "dla", setting.free)))
 
 
 Run = Mapping[str, Any]
@@ -219,7 +223,8 @@ def by_traffic(searches: Sequence[Search], setting: Setting, runner: Runner,
     found = {free: runs(searches, free, setting, runner) for free in setting.free}
     told = [rows(each, free) for free, each in found.items()]
     return Findings(tuple(one for one, _ in told), tuple(judged(next(iter(found.values())))),
-                    tuple(plot for _, plots in told for plot in plots), (confirmed_note(runner, IOT.network, "dla"),))
+                    tuple(plot for _, plots in told for plot in plots),
+                    (confirmed_note(runner, IOT.network, "dla", setting.free),))
 
 
 BUDGETS = ("area=cloud", "area=iot")

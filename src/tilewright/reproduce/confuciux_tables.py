@@ -159,7 +159,7 @@ def contest(printed: Printed, setting: Setting, runner: Runner, measured: Sequen
         seeds[free] = [{row: {name: figure(own[row, name], found, optima, seed) for name in columns} for row in rows}
                        for seed in range(setting.seeds)]
     every_style = sorted({(way.asked.network, way.asked.style) for way in ways.values()})
-    confirmed = tuple(confirmed_note(runner, *one) for one in every_style)
+    confirmed = tuple(confirmed_note(runner, *one, setting.free) for one in every_style)
     first = next(iter(seeds.values()))
     return Findings((_table(printed, ways, seeds, optima, confirmed),),
                     (*(one.judged(first) for one in measured), *judged), notes=notes)

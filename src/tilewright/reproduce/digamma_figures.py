@@ -27,6 +27,7 @@ from tilewright.reproduce.digamma_designs import (
     lead,
     over_table,
 )
+from tilewright.reproduce.searching import median_run
 from tilewright.reproduce.study import Findings, Setting, Table, claims, published, reproduction
 from tilewright.workload import zoo
 
@@ -169,8 +170,7 @@ def _solutions(found: Mapping[str, Any], free: bool) -> Table:
     rows = []
     for name, runs in found.items():
         elements, latency, area, share = SOLUTIONS.get(name, (None,) * 4)
-        known = sorted((run for run in runs if run["latency"] is not None), key=lambda run: run["latency"])
-        ours = known[(len(known) - 1) // 2] if known else None
+        ours = median_run(runs, "latency")
         rows.append((name, elements, latency, area, share, *((None,) * 5 if ours is None else (
             ours["elements"], ours["latency"], ours["area"], round(100 * ours["elements"] * ELEMENT_UM2 / ours["area"]),
             ", ".join(f"{kind} {part:.0%}" for kind, part in ours["spread"].items())))))

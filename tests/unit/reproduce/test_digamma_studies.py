@@ -8,7 +8,9 @@ from tilewright.codesign import design
 from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import dataflow, load_mapping
+from tilewright.reproduce import digamma_designs
 from tilewright.reproduce.digamma_designs import (
+    AUTO,
     DIGAMMA,
     GRID,
     METHODS,
@@ -20,6 +22,7 @@ from tilewright.reproduce.digamma_designs import (
     spread_of,
 )
 from tilewright.reproduce.digamma_figures import BASELINES, LATENCY, PRODUCT, best_share
+from tilewright.reproduce.study import Setting
 
 
 def row(**given):
@@ -40,6 +43,24 @@ def test_gains_are_of_rows_where_both_found_a_design():
     assert lead(rows, "edge", DIGAMMA, ("CMA",)) == pytest.approx(6.0)
     assert math.isnan(lead(rows, "cloud", DIGAMMA, BASELINES))
     assert best_share(rows, BASELINES) == pytest.approx(2 / 3)
+
+
+def test_the_oracle_counts_the_design_of_median_latency_of_every_method(monkeypatch):
+    counted, counts = [], digamma_designs.oracle_cell
+
+    def noted(key, operator, machine, mapping):
+        counted.append(mapping)
+        return counts(key, operator, machine, mapping)
+
+    monkeypatch.setattr(digamma_designs, "oracle_cell", noted)
+    methods = ["Random", "Grid + dla", "Compute + Gamma", DIGAMMA, AUTO]
+    found = digamma_designs.contest([("edge", "ncf")], methods, True, Setting("tiny", 3, {"samples": 80, "rounds": 0}),
+                                    Runner(workers=1))
+    runs = found.found["edge", "ncf"]
+    middle = [sorted(runs[name], key=lambda run: run["latency"] or math.inf)[1] for name in methods]
+    assert counted == [run["mapping"] for run in middle if run["latency"]]
+    assert len(counted) >= 4
+    assert f"{len(counted)} of {len(counted)} designs" in found.note
 
 
 def test_platforms_have_the_released_areas_and_free_ports_on_demand():

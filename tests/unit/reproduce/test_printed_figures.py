@@ -5,10 +5,12 @@ from math import isnan
 
 import pytest
 
+from tilewright.jobs import Runner
+from tilewright.reproduce import REPRODUCTIONS, dnnfuser, flat_models, gamma_table4_6, magma_figures
 from tilewright.reproduce import confuciux_tables as tables
 from tilewright.reproduce import digamma_figures as digamma
-from tilewright.reproduce import dnnfuser, flat_models, gamma_table4_6, magma_figures
 from tilewright.reproduce.claims import between, exact, follows, less, ratio
+from tilewright.reproduce.confuciux_allocation import confirmed_note, table
 from tilewright.reproduce.confuciux_tables import contest, stated_ranges
 from tilewright.reproduce.sagar_figures import sigma_cycles
 from tilewright.reproduce.spm_mapping import printed_changes
@@ -46,6 +48,19 @@ def test_figures_lie_between_what_rounds_to_them():
     assert follows(claim, [("one", "0.5", (0.44, 0.46))]).verdict == "holds"
     for low, high, verdict in ((0.40, 0.44, "does not hold"), (0.58, 0.59, "holds"), (0.61, 0.7, "does not hold")):
         assert follows(claim, [("one", "0.5", (low, high))]).verdict == verdict
+
+
+def test_studies_of_codesign_have_free_traffic_and_the_dram_side_by_side():
+    named = [REPRODUCTIONS.get(name) for name in REPRODUCTIONS if name.startswith(("digamma-", "confuciux-"))]
+    assert len(named) == 16
+    assert all(study.full["traffic"] == ("free", "dram") for study in named)
+
+
+def test_the_oracle_confirms_cells_with_each_traffic_that_is_shown():
+    assert "9 of 9" in confirmed_note(Runner(workers=1), "ncf", "dla", (True,))
+    assert "18 of 18" in confirmed_note(Runner(workers=1), "ncf", "dla", (True, False))
+    free, dram = (table("ncf", "dla", 12, free).stages.machine.levels[0].bandwidth.shared for free in (True, False))
+    assert free is None and dram is not None
 
 
 def test_averages_of_table_8_4_do_not_follow():
@@ -181,4 +196,6 @@ def test_what_is_printed_stands_above_figures_with_free_traffic_and_through_the_
     assert found.rows[1][4:6] == ("3.0E+08", "3.0E+08")
     assert "Where the optimum is none, even the smallest choices are over the budget." in found.notes
     free = replace(setting, values=setting.values | {"traffic": ("free",)})
-    assert contest(tables.TABLE_5, free, Known(), ()).tables[0].notes == found.notes[:-1]
+    confirms = "The oracle confirms {0} of {0} cells of the table of mobilenet-v2."
+    assert found.notes[0] == confirms.format(18)
+    assert contest(tables.TABLE_5, free, Known(), ()).tables[0].notes == (confirms.format(9), *found.notes[1:-1])
