@@ -112,6 +112,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     columns = [_ours(cost) if name == OURS else _theirs(replays[name]) for name in names]
     because: dict[str, set[str]] = {}
     unexplained = ""
+    reasons = reasons and len(names) > 1
     if reasons and operator.macs > MOST_EXPLAINED_MACS:
         unexplained = (f"too large to tell why: it must have at most {MOST_EXPLAINED_MACS:,} multiply-accumulates, not "
                        f"{operator.macs:,}. Replay a smaller layer of its kind")

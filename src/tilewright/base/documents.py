@@ -27,7 +27,8 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     except InputError:  # which is a ValueError, too
         raise
     except FileNotFoundError:
-        raise InputError(str(path), "must be an existing file") from None
+        mend = "YAML that is no file must have more than one line" if ": " in str(path) else ""
+        raise InputError(str(path), "must be an existing file", mend=mend) from None
     except (OSError, TypeError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
         raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
 

@@ -60,12 +60,15 @@ def replay(
 def _print(found: "Replayed", every: bool, screen: "Console") -> None:
     from tilewright.report import print_listing
 
-    shown = [line for line in found.lines if every or line.differs]
+    compared = len(found.conventions) > 1
+    shown = [line for line in found.lines if every or line.differs or not compared]
     if shown:
-        rows = [(line.name, *(f"{figure:,.12g}" for figure in line.figures), ", ".join(line.because)) for line in shown]
-        print_listing(("", *found.conventions, "because of"), rows, range(1, 1 + len(found.conventions)), screen)
+        rows = [(line.name, *(f"{figure:,.12g}" for figure in line.figures), *[", ".join(line.because)] * compared)
+                for line in shown]
+        print_listing(("", *found.conventions, *["because of"] * compared), rows, range(1, 1 + len(found.conventions)),
+                      screen)
     agreeing = len(found.lines) - sum(line.differs for line in found.lines)
-    if len(found.conventions) > 1:
+    if compared:
         say(screen, f"\n{agreeing} of {len(found.lines)} figures agree; words are those of all instances, cycles "
                     "without start-up and tail.")
     for name, text in found.assumptions.items():

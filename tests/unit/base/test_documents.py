@@ -79,7 +79,9 @@ def test_files_that_are_none_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     for name, message in (("large", "must have at most 16 MiB"), ("pipe", "an empty pipe"), ("", "readable text file"),
-                          ("bytes", "in UTF-8"), ("none", "must be an existing file"), ("a\0b", "readable text file")):
+                          ("bytes", "in UTF-8"), ("none", "must be an existing file"),
+                          ("tiling: perfect", "existing file; YAML that is no file must have more than one line"),
+                          ("a\0b", "readable text file")):
         with pytest.raises(InputError, match=message):
             read_text(f"{tmp_path}/{name}")
     with pytest.raises(InputError, match="must have at most 16 MiB"):

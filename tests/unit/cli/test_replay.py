@@ -51,6 +51,15 @@ def test_large_nests_are_replayed_without_reasons_and_say_so(tilewright, monkeyp
     assert re.fullmatch(r"Walking [\d,]{6,} tiles as timeloop does: some \d+ s\.\n", done.err)
 
 
+def test_one_convention_alone_shows_all_its_figures(tilewright):
+    layer = ("--network", "matmul:M=64,N=64,K=64", "--arch", "tpu-like")
+    tilewright("evaluate", "--dataflow", "weight-stationary", *layer, "--write", "large.yaml")
+    done = tilewright("replay", "large.yaml", *layer, "--as", "tilewright")
+    head, _, *rows = done.out.splitlines()
+    assert head.split() == ["tilewright"] and {"DRAM.I.reads", "energy_pj"} <= {row.split()[0] for row in rows}
+    assert "why" not in done.out and all(len(row.split()) == 2 for row in rows)
+
+
 def test_a_long_replay_says_first_how_much_it_walks():
     machine = preset("tpu-like")
     for size, most in ((64, 0), (160, 100_000)):
