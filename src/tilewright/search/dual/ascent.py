@@ -26,7 +26,7 @@ from tilewright.search.dual.kernels import (
 )
 from tilewright.search.dual.listing import chains_of
 from tilewright.search.dual.packing import pack
-from tilewright.search.dual.records import BOUND, NEVER
+from tilewright.search.dual.records import BOUND, CYCLES, ENERGY, NEVER
 
 _named = stamped([Path(__file__).with_name(f"{name}.py") for name in (
     "records", "parts", "kernels", "pieces", "listing", "packing")])
@@ -40,7 +40,7 @@ LOOKS, LEVEL = 12, 0.05
 
 
 @compiled
-def line(p: Compiled, y: Compiled, way: Compiled, most: Compiled, falls: Compiled, sharpness: Compiled, room: Compiled,
+def line(p: Compiled, y: Compiled, way: Compiled, most: Compiled, falls: Compiled, sharpness: Compiled, parts: Compiled,
          pull: Compiled, at: Compiled) -> Compiled:
     """Return how far along ``way`` the smooth score falls, ``most`` at most; ``falls`` is how steeply it does at first.
 
@@ -50,7 +50,7 @@ def line(p: Compiled, y: Compiled, way: Compiled, most: Compiled, falls: Compile
     for _ in range(LOOKS):
         for k in range(len(y)):
             at[k] = y[k] + step * way[k]
-        climb(p, at, sharpness, room, pull)
+        climb(p, at, sharpness, parts, pull)
         rise = against(pull, way)
         if rise <= 0.0:
             if step == most or -rise < LEVEL * falls:
@@ -72,9 +72,9 @@ def line(p: Compiled, y: Compiled, way: Compiled, most: Compiled, falls: Compile
 
 @compiled
 def bend_into(p: Compiled, first: Compiled, last: Compiled, floor: Compiled, top: Compiled, sharpness: Compiled,
-              room: Compiled, mean: Compiled, bends: Compiled) -> Compiled:
+              parts: Compiled, mean: Compiled, bends: Compiled) -> Compiled:
     """Add the second derivatives of a factor of the score (see `factor_into`) to the lower half of ``bends``."""
-    tops, shares, sums, grown, terms = room[0], room[1], room[2], room[3], len(p.weights)
+    (tops, shares, sums, grown), terms = parts, len(p.weights)
     tops[0] = floor
     for r in range(first, last):
         tops[1 + r - first] = np.log(sums[r]) + top if sums[r] > 0.0 else NEVER
@@ -98,15 +98,15 @@ def bend_into(p: Compiled, first: Compiled, last: Compiled, floor: Compiled, top
 
 
 @compiled
-def bend(p: Compiled, y: Compiled, sharpness: Compiled, room: Compiled, mean: Compiled, bends: Compiled) -> Compiled:
+def bend(p: Compiled, y: Compiled, sharpness: Compiled, parts: Compiled, mean: Compiled, bends: Compiled) -> Compiled:
     """Write the second derivatives of the smooth score at ``y`` to ``bends``."""
-    top, at, tensors = add_up(p, y, room[2], room[3]), len(p.weights), p.rooms.shape[1]
+    top, at, tensors = add_up(p, y, parts.sums, parts.grown), len(p.weights), p.rooms.shape[1]
     bends[:] = 0.0
-    if p.factors[0] > 0:
-        bend_into(p, 1, p.weights.shape[1], p.floors[0], top, sharpness, room, mean, bends)
-    if p.factors[1] > 0:
-        bend_into(p, 0, 1, p.floors[1], top, sharpness, room, mean, bends)
-    tops, shares = room[0], room[1]
+    if p.factors[CYCLES] > 0:
+        bend_into(p, 1, p.weights.shape[1], p.floors[CYCLES], top, sharpness, parts, mean, bends)
+    if p.factors[ENERGY] > 0:
+        bend_into(p, 0, 1, p.floors[ENERGY], top, sharpness, parts, mean, bends)
+    tops, shares = parts.tops, parts.shares
     for q in range(p.rooms.shape[0]):
         for t in range(tensors):
             tops[t] = p.rooms[q, t] + y[at + t]
@@ -132,7 +132,7 @@ def choose(w: Compiled) -> Compiled:
     ``ways`` takes the ways that ``y`` then goes, ``solved[0]`` the slopes along them. Return how many there are, and
     what the score falls to the least chains by its slope.
     """
-    pull, count, fall = w.lines[1], 0, 0.0
+    pull, count, fall = w.pull, 0, 0.0
     for g in range(len(w.parts)):
         base, mean, least = 0, 0.0, np.inf
         for a in range(w.parts.shape[1]):
@@ -179,9 +179,9 @@ def multiply(w: Compiled, count: Compiled) -> Compiled:
     """Write the second derivatives along all ways to ``products``."""
     for i in range(count):
         for k in range(w.ways.shape[1]):
-            w.lines[2, k] = against(w.bends[k], w.ways[i])
+            w.way[k] = against(w.bends[k], w.ways[i])
         for j in range(i + 1):
-            w.products[i, j] = w.products[j, i] = against(w.ways[j], w.lines[2])
+            w.products[i, j] = w.products[j, i] = against(w.ways[j], w.way)
 
 
 @compiled
@@ -235,16 +235,16 @@ def move_into(w: Compiled, count: Compiled, way: Compiled) -> Compiled:
 @compiled
 def shift(p: Compiled, w: Compiled, sharpness: Compiled) -> Compiled:
     """Move weight between chains of all groups by one step of Newton's; return what there was to gain by the slope."""
-    y, way = w.lines[0], w.lines[2]
-    climb(p, y, sharpness, w.room, w.lines[1])
+    y, way = w.point, w.way
+    climb(p, y, sharpness, w.smooth, w.pull)
     count, fall = choose(w)
-    bend(p, y, sharpness, w.room, way, w.bends)
+    bend(p, y, sharpness, w.smooth, way, w.bends)
     multiply(w, count)
     count = newton(w, count)
     most, slope = move_into(w, count, way)
     if not slope < 0.0:
         return 0.0
-    step = line(p, y, way, most, -slope, sharpness, w.room, w.lines[3], w.lines[4])
+    step = line(p, y, way, most, -slope, sharpness, w.smooth, w.tried_pull, w.tried)
     for g in range(len(w.parts)):
         for a in range(w.parts.shape[1]):
             if w.moved[g, a] != 0.0:
@@ -282,9 +282,9 @@ def look(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, sharpness: 
 
     The least chain of each group is taken among those of its group.
     """
-    view(p, index, x, w.lines[0])
-    _, value = climb(p, w.lines[0], sharpness, w.room, w.lines[1])
-    slope_into(p, index, w.lines[1], w.slope)
+    view(p, index, x, w.point)
+    _, value = climb(p, w.point, sharpness, w.smooth, w.pull)
+    slope_into(p, index, w.pull, w.slope)
     lanes_into(p, w)
     fall = against(w.slope, x)
     value -= fall
@@ -340,7 +340,7 @@ def mix(p: Compiled, w: Compiled, index: Compiled, sharpness: Compiled, fall: Co
                 if w.parts[g, a] > 0.0:
                     for k in range(len(x)):
                         x[k] += w.parts[g, a] * w.atoms[g, a, k]
-        view(p, index, x, w.lines[0])
+        view(p, index, x, w.point)
         if n == SHIFTS or shift(p, w, sharpness) <= ENOUGH * fall:
             return
 

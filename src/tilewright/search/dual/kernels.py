@@ -4,7 +4,7 @@
 import numpy as np
 
 from tilewright.mapping.spaces.kernels import Compiled, compiled
-from tilewright.search.dual.records import NEVER
+from tilewright.search.dual.records import CYCLES, ENERGY, NEVER
 
 STEEPEST = 32.0
 """The most that a capacity or an array may be priced."""
@@ -82,43 +82,43 @@ def add_up(p: Compiled, y: Compiled, sums: Compiled, grown: Compiled) -> Compile
 
 @compiled
 def factor_into(p: Compiled, first: Compiled, last: Compiled, floor: Compiled, top: Compiled, sharpness: Compiled,
-                room: Compiled, pull: Compiled) -> Compiled:
+                parts: Compiled, pull: Compiled) -> Compiled:
     """Add the slope of a factor of the score to ``pull``, the largest of its floor and some sums.
 
     Return its logarithm, smooth, and by its parts.
     """
-    tops, shares, sums, grown = room[0], room[1], room[2], room[3]
+    tops, shares, sums, grown = parts
     tops[0] = floor
     for r in range(first, last):
         tops[1 + r - first] = np.log(sums[r]) + top if sums[r] > 0.0 else NEVER
     smooth = blend(tops, 1 + last - first, sharpness, shares)
-    parts = shares[0] * floor
+    some = shares[0] * floor
     for r in range(first, last):
         share = shares[1 + r - first]
-        parts += share * tops[1 + r - first]
+        some += share * tops[1 + r - first]
         if sums[r] > 0.0:
             for i in range(len(p.weights)):
                 pull[i] += share / sums[r] * p.weights[i, r] * grown[i]
-    return smooth, parts
+    return smooth, some
 
 
 @compiled
-def climb(p: Compiled, y: Compiled, sharpness: Compiled, room: Compiled, pull: Compiled) -> Compiled:
+def climb(p: Compiled, y: Compiled, sharpness: Compiled, parts: Compiled, pull: Compiled) -> Compiled:
     """Write the slope of the score's logarithm, prices included, at ``y``; return it, smooth, and by its parts.
 
     ``y`` is what `view` writes. The second is convex in it and its slope is ``pull``: what lies below it anywhere
     bounds the score.
     """
-    smooth, parts, at = p.scale, p.scale, len(p.weights)
-    top = add_up(p, y, room[2], room[3])
+    smooth, partly, at = p.scale, p.scale, len(p.weights)
+    top = add_up(p, y, parts.sums, parts.grown)
     pull[:] = 0.0
-    for k in range(2):
+    for k in (CYCLES, ENERGY):
         if p.factors[k] > 0:
-            first, last = (0, 1) if k == 1 else (1, p.weights.shape[1])
-            whole, some = factor_into(p, first, last, p.floors[k], top, sharpness, room, pull)
+            first, last = (0, 1) if k == ENERGY else (1, p.weights.shape[1])
+            whole, some = factor_into(p, first, last, p.floors[k], top, sharpness, parts, pull)
             smooth += whole
-            parts += some
-    tops, shares = room[0], room[1]
+            partly += some
+    tops, shares = parts.tops, parts.shares
     for q in range(p.rooms.shape[0]):
         tensors = p.rooms.shape[1]
         for t in range(tensors):
@@ -129,14 +129,14 @@ def climb(p: Compiled, y: Compiled, sharpness: Compiled, room: Compiled, pull: C
             pull[at + t] = price * shares[t]
         at += tensors
         smooth += cost
-        parts += price * over
+        partly += price * over
     for s in range(len(p.sides)):
         over = y[at + s] - p.limits[s]
         price, cost = priced(over, sharpness)
         pull[at + s] = price
         smooth += cost
-        parts += price * over
-    return smooth, parts
+        partly += price * over
+    return smooth, partly
 
 
 @compiled

@@ -19,7 +19,7 @@ from tilewright.search.dual.pieces import (
     rise_into,
 )
 from tilewright.search.dual.ranges import Floats, Integers
-from tilewright.search.dual.records import BOUND, DualProblem, Work
+from tilewright.search.dual.records import BOUND, CYCLES, ENERGY, DualProblem, Work
 from tilewright.search.mappers.exact.chains import DistinctRows
 
 _named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("records", "parts", "kernels", "pieces")])
@@ -58,7 +58,7 @@ class ChainPool(NamedTuple):
         """Return one of so many beginnings at most."""
         (groups, _), nodes = work.parts.shape, work.f.shape[1]
         heads, outside, following, node = (np.empty(n, dtype=np.int64) for n in (nodes, nodes, most, most))
-        return cls(heads, outside, following, node, np.empty(most), np.empty((most, work.lines.shape[1])),
+        return cls(heads, outside, following, node, np.empty(most), np.empty((most, len(work.point))),
                    np.empty((most, 3), dtype=np.int64), every, np.zeros(len(work.f), dtype=np.int64),
                    np.zeros((1 + len(work.f), 2), dtype=np.int64), np.zeros(tensors),
                    np.zeros((groups, 2), dtype=np.int64), np.zeros(groups))
@@ -389,13 +389,13 @@ def cycles_of(p: Compiled, factors: Compiled) -> Compiled:
 def scored(p: Compiled, factors: Compiled) -> Compiled:
     """Return the logarithm of the score of what chains make together (no logarithms)."""
     found = p.scale
-    if p.factors[0] > 0:
-        found += max(np.log(cycles_of(p, factors)), p.floors[0])
-    if p.factors[1] > 0:
+    if p.factors[CYCLES] > 0:
+        found += max(np.log(cycles_of(p, factors)), p.floors[CYCLES])
+    if p.factors[ENERGY] > 0:
         energy = 0.0
         for i in range(len(p.weights)):
             energy += taken(p, factors, i, 0)
-        found += max(np.log(energy), p.floors[1])
+        found += max(np.log(energy), p.floors[ENERGY])
     return found
 
 

@@ -11,6 +11,8 @@ NEVER, BOUND = -1e3, 1e-9
 """The logarithm of a weight of 0, and what rounding may have added to a bound's logarithm."""
 ATOMS, MOST_BINS = 40, 256
 """Chains of a group that are kept; and how many lanes of several dimensions along a side are told apart, at most."""
+CYCLES, ENERGY = range(2)
+"""Factors of a score."""
 Marks = NDArray[np.uint8]
 
 
@@ -26,7 +28,7 @@ class DualProblem(NamedTuple):
 
     scale: float
     factors: Integers
-    """What scores are multiplied by (its logarithm), and ``(2)`` whether cycles and energy are factors."""
+    """What scores are multiplied by (its logarithm), and ``(2)`` whether `CYCLES` and `ENERGY` are factors."""
     floors: Floats
     """``(2)``: cycles and energy, at least."""
     steps: int
@@ -82,19 +84,35 @@ class DualProblem(NamedTuple):
     lanes they let be."""
 
 
+class SmoothParts(NamedTuple):
+    """What a smooth largest is made of."""
+
+    tops: Floats
+    shares: Floats
+    """``tops`` and ``shares``: the logarithms that compete, and what part of the largest each is."""
+    sums: Floats
+    grown: Floats
+    """``sums`` and ``grown``: sums of terms, and the terms, over the largest of these."""
+
+
 class Work(NamedTuple):
     """Where `kernels` work (``y``: terms, words in rooms, and limits)."""
 
     slope: Floats
-    lines: Floats
-    """``(n)``, and ``(5, y)``: where the search is, the slope there, a way to go, and both of a point of it."""
-    room: Floats
+    """``(n)``."""
+    point: Floats
+    pull: Floats
+    way: Floats
+    tried: Floats
+    tried_pull: Floats
+    """``(y)`` each: where the search is, the slope there, a way to go, and both of a point of it."""
+    smooth: SmoothParts
     costs: Floats
     side_cost: Floats
     lane_cost: Floats
     lane_over: Floats
     chosen: Integers
-    """``(4, .)``, and the least costs of cells at a layer, of ways to part lanes, and of lanes; by how much chains cost
+    """The least costs of cells at a layer, of ways to part lanes, and of lanes; by how much chains cost
     too much that have them, at least; and the way to part them."""
     cells: Marks
     ways_left: Marks
@@ -151,8 +169,9 @@ class Work(NamedTuple):
         nodes = int((p.states.max(axis=1) * cells).max())
         seen, ways = len(p.weights) + p.rooms.size + len(p.sides), groups * ATOMS
         return cls(
-            slope=np.zeros(n), lines=np.zeros((5, seen)),
-            room=np.zeros((4, max(*p.weights.shape, p.rooms.shape[1], 2))), costs=np.zeros(int(cells.max())),
+            slope=np.zeros(n), point=np.zeros(seen), pull=np.zeros(seen), way=np.zeros(seen), tried=np.zeros(seen),
+            tried_pull=np.zeros(seen), smooth=SmoothParts(*np.zeros((4, max(*p.weights.shape, p.rooms.shape[1], 2)))),
+            costs=np.zeros(int(cells.max())),
             side_cost=np.zeros(len(p.lane_sides)), lane_cost=np.zeros(len(p.lane_spans) - 1),
             lane_over=np.zeros(len(p.lane_spans) - 1), chosen=np.zeros(len(p.lane_spans) - 1, dtype=np.int64),
             cells=np.ones((2 * memories, len(p.cells)), dtype=np.uint8),
