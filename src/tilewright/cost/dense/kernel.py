@@ -278,10 +278,11 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):
     divides what it splits take the even program; after a ragged block, the next few are not even asked.
     """
     banks, even_banks, near_steps, near_ranks, step_rows, rank_rows, sizes, rows, table = scratch
-    zero, half, one, far = programs[0][3][0], programs[0][3][1], programs[0][3][2], programs[0][3][3]
     figures, differing, own = parameters
-    _set_parameters(banks[1], figures)
-    _set_parameters(even_banks[1], figures)
+    for _, wide in (banks, even_banks):
+        _set_parameters(wide, figures)
+    code, lists, constants, numbers, outputs = programs[0]
+    zero, half, one, far = numbers[0], numbers[1], numbers[2], numbers[3]
     group = near_steps.shape[2]
     wait, patience = 0, 1
     for first in range(begin, end, LANES):
