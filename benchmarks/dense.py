@@ -19,7 +19,8 @@ def main(mappings: int = 100_000, repeats: int = 15) -> None:
                 ours = rates.by_name[f"dense_{tiling}mappings_per_second{suffix}"]
                 loop = rates.by_name[f"dense_c_loop_{tiling}mappings_per_second{suffix}"]
                 name = f"stride {stride}, {tiling.rstrip('_') or 'ragged'}, {threads} thread{'s' * (threads > 1)}"
-                print(f"{name:<34}{ours:>14,.0f}/s" + (f"{loop:>14,.0f}/s{ours / loop:>8.1f}" if loop else ""))
+                beside = f"{loop:>14,.0f}/s{ours / loop:>8.1f}" if ours and loop else ""
+                print(f"{name:<34}{ours:>14,.0f}/s{beside}")
         if rates.reason:
             print(f"The C loop was not measured: {rates.reason}.")
 

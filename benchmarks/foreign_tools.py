@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+Figures = dict[str, Any]
 FIGURES = Path(__file__).parents[1] / "tests" / "unit" / "interop"
 MOVES = ("RD_OUT_TO_LOW", "WR_IN_BY_HIGH", "WR_IN_BY_LOW", "RD_OUT_TO_HIGH")
 
 
-def counted_accelforge(files):
+def counted_accelforge(files: list[str]) -> Figures:
     """Return what AccelForge says of an architecture, a workload and a mapping: run in its own environment."""
     from accelforge.frontend.spec import Spec
     from accelforge.model.main import evaluate_mapping
@@ -30,7 +32,7 @@ def counted_accelforge(files):
     set_n_parallel_jobs(1)
     found = evaluate_mapping(Spec.from_yaml(*files))
     energies = found.energy(per_component=True, per_tensor=True, per_action=True)
-    picojoules = {}
+    picojoules: dict[str, list[float]] = {}
     for (component, tensor, action), energy in energies.items():
         if tensor is not None and action in ("read", "write"):
             pair = picojoules.setdefault(f"{component}.{tensor}", [0.0, 0.0])
@@ -39,7 +41,7 @@ def counted_accelforge(files):
             "moves": picojoules}
 
 
-def counted_zigzag(files):
+def counted_zigzag(files: list[str]) -> Figures:
     """Return what ZigZag says of an accelerator, a workload and a mapping: run in its own environment."""
     import zigzag.mapping.data_movement as moving
     from zigzag.mapping.temporal_mapping import TemporalMappingType
@@ -72,7 +74,7 @@ def counted_zigzag(files):
     return {"cycles": cycles, "energy_pj": found.energy_total, "moves": moves}
 
 
-def recorded(tool, python, figures):
+def recorded(tool: str, python: str, figures: Figures) -> Figures:
     """Return the figures of a tool anew."""
     for triple in figures["triples"]:
         with tempfile.TemporaryDirectory() as folder:
@@ -88,17 +90,18 @@ def recorded(tool, python, figures):
     return figures
 
 
-def ours(tool, paths):
+def ours(tool: str, paths: list[Path]) -> tuple[float, int]:
     """Return our energy and cycles of the same files."""
     from tilewright.cost import cost_model
     from tilewright.interop import FORMATS
 
     found = FORMATS.get(tool).read(paths, {})
+    assert found.operator is not None and found.accelerator is not None and found.mapping is not None
     cost = cost_model(found.operator, found.accelerator).cost(found.mapping)
     return round(cost.energy_pj, 1), cost.latency_cycles
 
 
-def listed(tool, folder, variables):
+def listed(tool: str, folder: Path, variables: str | None) -> None:
     """Print what each file of a tool below a folder holds, or the error."""
     from tilewright.base import InputError
     from tilewright.interop import FORMATS
@@ -118,12 +121,12 @@ def listed(tool, folder, variables):
     print(f"{read} of {len(paths)} files are read")
 
 
-def short(match):
+def short(match: re.Match[str]) -> str:
     """Return a list of numbers in one line."""
     return f"[{' '.join(match[1].split())}]"
 
 
-def main():
+def main() -> None:
     """Run the program on every triple."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("tool", choices=("zigzag", "accelforge"))

@@ -23,6 +23,7 @@ from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 from tilewright.hardware import preset
 from tilewright.jobs import Job, Runner
@@ -116,7 +117,7 @@ def searched(cases: list[Case], mapper: str, cache: Path, jobs: int, again: bool
     """Do the searches of a mapper that are not kept in the cache, whatever the sources were then."""
     mine = [case for case in cases if case.mapper == mapper]
     with Results(cache, f"mappers {mapper}", fresh=again, keep_outdated=True) as kept:
-        values = Runner(on="processes", workers=jobs, keeper=kept).run(
+        values: list[dict[str, Any]] = Runner(on="processes", workers=jobs, keeper=kept).run(
             [Job(asdict(case), run, inputs=(case,)) for case in mine])
     return {case: Found(**value) for case, value in zip(mine, values, strict=True)}
 

@@ -13,8 +13,10 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -89,10 +91,12 @@ def second_inputs(path: Path) -> dict[str, list[int]]:
     return {node.name: shapes[node.input[1]] for node in graph.node if len(node.input) > 1 and node.input[1] in shapes}
 
 
-def macs(node: dict, weights: list[int] | None) -> int:
+def macs(node: dict[str, Any], weights: list[int] | None) -> int:
     """Multiply-accumulates of one execution of a node, by the shapes of what it read and made."""
     kind = node["op_name"]
-    read, made = ([next(iter(shape.values())) for shape in node[f"{side}_type_shape"]] for side in ("input", "output"))
+    shapes: Iterator[list[list[int]]] = (
+        [next(iter(shape.values())) for shape in node[f"{side}_type_shape"]] for side in ("input", "output"))
+    read, made = shapes
     if kind in {"Conv", "FusedConv", "ConvInteger"}:
         return prod(made[0]) * prod(read[1][1:])
     if kind == "QLinearConv":

@@ -32,7 +32,7 @@ def activations(network: str) -> Buffers:
     problem = network_problem(tensor_graph(zoo.load(network)), read_pads("1x1GB"))
     tensors, touches = problem.tensors, problem.touches
     inside = [at for at, one in enumerate(tensors) if touches[at] and not one.weights]
-    inplace = dict.fromkeys(inside, ())
+    inplace: dict[int, tuple[str, ...]] = dict.fromkeys(inside, ())
     for at, step in enumerate(problem.steps):
         for made in step.writes if any(part in step.name for part in ELEMENTWISE) else ():
             inplace[made] = tuple(tensors[one].name for one in step.reads if one in inplace and touches[one][-1] == at

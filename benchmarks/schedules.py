@@ -137,7 +137,7 @@ def gaps(asked: argparse.Namespace) -> None:
     runner, kept = kept_runner(asked), asked.rows
     known = {tuple(row[:5]): row[5] for row in map(json.loads, kept.read_text().splitlines())} if (
         kept and kept.exists()) else {}
-    found = {method: [] for method in asked.methods}
+    found: dict[str, list[float]] = {method: [] for method in asked.methods}
     for task in TASKS:
         jobs = group_of(task, asked.lists)
         for name, most in GREATEST.items():
@@ -157,8 +157,8 @@ def gaps(asked: argparse.Namespace) -> None:
                     if kept:
                         with kept.open("a") as file:
                             file.write(json.dumps([*key, known[key]]) + "\n")
-                for method, each in keys.items():
-                    found[method].append(float(np.median([known[key] for key in each])))
+                for method, tried in keys.items():
+                    found[method].append(float(np.median([known[key] for key in tried])))
                 told = "".join(f"{method:>12} {found[method][-1]:>8.3%}" for method in asked.methods)
                 print(f"{task:<8}{name:<4}{width:>4} GB/s{told}", flush=True)
     for method, each in found.items():
@@ -177,7 +177,7 @@ def until(run: Scheduled, score: float) -> float:
     return float(run.trace[run.trace[:, 2] <= score / 0.99, 0].min(initial=np.inf))
 
 
-def warm(mappings: int = 240, samples: int = 10_000, groups: int = 4, systems: Sequence[str] = ("s2", "s4")) -> None:
+def warm(systems: Sequence[str], mappings: int = 240, samples: int = 10_000, groups: int = 4) -> None:
     runner, sooner = Runner("jobs", keeper=Memory()), []
     for task in TASKS:
         for name in systems:
@@ -243,7 +243,7 @@ def tune(asked: argparse.Namespace) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0, multivariate=True))
         study.optimize(of_trial, asked.trials, callbacks=[lambda study, trial: print(
-            f"{trial.number:<10}{np.exp(trial.value):.3%}  {json.dumps(trial.params)}", flush=True)])
+            f"{trial.number:<10}{np.exp(trial.value or 0.0):.3%}  {json.dumps(trial.params)}", flush=True)])
     print(f"{'best':<10}{np.exp(study.best_value):.3%}  {json.dumps(study.best_params)}")
 
 
@@ -265,6 +265,6 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["tune"]:
         tune(read_words(sys.argv[2:]))
     elif sys.argv[1:2] == ["warm"]:
-        warm(*map(int, sys.argv[2:5]), *([tuple(sys.argv[5:])] if sys.argv[5:] else []))
+        warm(sys.argv[5:] or ("s2", "s4"), *map(int, sys.argv[2:5]))
     else:
         main(*map(int, sys.argv[1:]))

@@ -9,13 +9,14 @@ any layer took besides, and how many layers are counted exactly.
 import sys
 import time
 import tracemalloc
+from typing import get_args
 
 from tilewright.hardware import preset
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MapSpace, Tiling
 from tilewright.workload import Operator, unique_operators, zoo
 
 MACHINES = ("eyeriss", "simba-like", "edge-s1", "edge-s2", "edge-s3", "cloud-s1", "cloud-s2", "cloud-s3")
-TILINGS = ("perfect", "imperfect", "ruby", "ruby-s", "ruby-t")
+TILINGS: tuple[Tiling, ...] = get_args(Tiling)
 
 
 def layers() -> dict[str, Operator]:
@@ -39,7 +40,7 @@ def counting(names: tuple[str, ...]) -> None:
                   f"{exact:>5}/{len(found)}", flush=True)
 
 
-def peak(name: str, tiling: str, layer: str) -> float:
+def peak(name: str, tiling: Tiling, layer: str) -> float:
     """Return the most megabytes that counting held at a time."""
     space = MapSpace(layers()[layer], preset(name), tiling)
     tracemalloc.start()

@@ -22,7 +22,7 @@ def main() -> None:
     sparse = with_densities(layer, {"inputs": 0.5, "weights": 0.5})
     machine = preset("accel-b-sparse")
     batch = MapSpace(layer, machine).sample(np.random.default_rng(0), count)
-    models = {
+    models: dict[str, DenseModel | SparseModel] = {
         "dense": DenseModel(layer, machine),
         "sparse, no formats, density 1": SparseModel(layer, replace(machine, sparsity=Sparsity())),
         "sparse, accel-b-sparse, density 0.5": SparseModel(sparse, machine),

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 VARY = ["SG.capacity=64KB..1MB*2", "PEs.shape=8x8,8x16,16x16,16x32,32x32", "SL.capacity=128B..1024B*2"]
 
@@ -23,7 +24,7 @@ def cpu_seconds() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def timed(words: list[str], out: Path) -> tuple[float, dict]:
+def timed(words: list[str], out: Path) -> tuple[float, dict[str, Any]]:
     """Return the CPU seconds of a whole process of the command line, and its JSON."""
     before = cpu_seconds()
     subprocess.run([sys.executable, "-m", "tilewright", *words, "--json", str(out)], check=True,
