@@ -107,8 +107,8 @@ class DesignProblem:
             for layer in layers:
                 first, so_far = found.get(layer.operator.signature, (layer.operator, 0.0))
                 found[layer.operator.signature] = first, so_far + layer.count * weight
-        return cls(tuple(operator for operator, _ in found.values()),
-                   np.array([weight for _, weight in found.values()]), space, limits, **others)
+        operators, weights = zip(*found.values(), strict=True) if found else ((), ())
+        return cls(operators, np.array(weights), _useful(space, operators), limits, **others)
 
     @cached_property
     def identity(self) -> str:
@@ -365,6 +365,21 @@ class DesignProblem:
     def area(self, chosen: Mapping[Number, Any]) -> Any:
         """Return the area of machines of the space."""
         return self.budget.figures(chosen)["area"]
+
+
+def _useful(space: DesignSpace, layers: Sequence[Operator]) -> DesignSpace:
+    """Return a space without arrays larger than mappings of any layer can use, which are no quicker and take no less.
+
+    Along a side no dimension has more lanes than its size, so that together they are at most all multiply-accumulates.
+    Where both sides share the instances of an array, a dimension along both may have n / a lanes, rounded up, of a
+    lanes: fewer than 2 n. A number that follows a side may be worth a larger one: such sides are as they were.
+    """
+    followed = {other for other, _ in space.follow.values()}
+    lanes = {"x": max((layer.macs for layer in layers), default=1), "instances": max((layer.macs * 2 ** sum(
+        size > 1 for size in layer.sizes.values()) for layer in layers), default=1)}
+    lanes["y"] = lanes["x"]
+    return replace(space, ranges={key: one.up_to(lanes[key[1]]) if key[1] in lanes and key not in followed else one
+                                  for key, one in space.ranges.items()})
 
 
 @dataclass(frozen=True)

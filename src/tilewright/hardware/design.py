@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import isqrt
 from typing import Any
 
 from tilewright.base import InputError, late_module
@@ -65,6 +66,11 @@ class NumberRange:
         found += (found < last) & (self.value(found) < values)
         return found
 
+    def up_to(self, enough: float) -> "NumberRange":
+        """Return the range without what is above the smallest value from ``enough`` on."""
+        last = int(self.first_places(enough))
+        return self.listed(self.values[:last + 1]) if self.values else replace(self, high=self.value(last))
+
 
 @dataclass(frozen=True)
 class DesignSpace:
@@ -101,14 +107,17 @@ class DesignSpace:
     def of(cls, accelerator: Accelerator) -> "DesignSpace":
         """Return what varies where nothing is said: sides of all arrays, capacities of all limited memories on chip.
 
-        From one instance and one byte on, as far as the technology knows memories.
+        From one instance and one byte on, as far as the technology knows memories and an array can be, whatever its
+        other side.
         """
         ranges: dict[Number, NumberRange] = {}
         for level in accelerator.levels:
             if isinstance(level, Fanout):
                 unit = level.blocks or (1, 1)
-                for what, step in (("instances", unit[0] * unit[1]),) if level.one_piece else (("x", 1), ("y", 1)):
-                    ranges[level.name, what] = NumberRange(step, MOST_INSTANCES // step * step, step)
+                most, sides = (MOST_INSTANCES, (("instances", unit[0] * unit[1]),)) if level.one_piece else (
+                    isqrt(MOST_INSTANCES), (("x", 1), ("y", 1)))
+                for what, step in sides:
+                    ranges[level.name, what] = NumberRange(step, most // step * step, step)
                 continue
             curve = None if level.storage is None else level.storage.area_um2
             for what in level.numbers:

@@ -11,6 +11,7 @@ from tilewright.codesign import DesignProblem, Nests, budget_bound, design, read
 from tilewright.codesign.problem import LayerFront, composed
 from tilewright.codesign.screening import HardwareBoxes, bounds_at, values_at
 from tilewright.codesign.session import Session
+from tilewright.cost import DenseModel
 from tilewright.cost.reference import walk
 from tilewright.hardware import (
     Accelerator,
@@ -229,6 +230,47 @@ def test_where_all_takes_too_much_power_the_least_is_taken() -> None:
     chosen, figures, score = composed(asked, fronts, 1.0, asked.rows(asked.smallest))
     assert (chosen.tolist(), score) == ([0] * len(fronts), np.inf)
     assert figures.latency_cycles == 1e6 * asked.weights.sum()
+
+
+@pytest.mark.parametrize("within", ["power=3W", "bytes=20kB"])
+@pytest.mark.parametrize("name", ["eyeriss", "simba-like", "edge-s1"])
+def test_power_or_bytes_alone_may_be_limited(name: str, within: str) -> None:
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits(within))
+    for method in ("auto", "random", "digamma", "grid"):
+        found = design(asked, method, samples=40, proof=2, runner=Runner(workers=1))
+        assert found.best is None or found.bound <= found.score
+        assert found.best is not None or found.rejected
+
+
+@pytest.mark.parametrize("name", ["edge-s2", "edge-s1", "eyeriss"])
+def test_arrays_vary_up_to_what_a_layer_can_use_and_the_same_mappings_cost_no_more_there(name: str) -> None:
+    small = [UniqueOperator(matmul("product", 2, 3, 2), 1, ("product",)), UniqueOperator(matmul("other", 1, 7, 1), 1,
+                                                                                         ("other",))]
+    base, rng = find_design_space(name), np.random.default_rng(0)
+    asked = DesignProblem.of([(small, 1.0)], base, read_limits("power=3W"))
+    sides = {key: one for key, one in asked.space.ranges.items() if key[1] in ("x", "y", "instances")}
+    assert sides and all(one.high == (96 if key[1] == "instances" else 12) for key, one in sides.items())
+    for _ in range(20):
+        drawn = {key: float(rng.integers(10, 40) * (8 if key[1] == "instances" else 1)) for key in sides}
+        larger, enough = (with_numbers(base.accelerator, base.numbers(one)) for one in (
+            drawn, {key: min(value, sides[key].high) for key, value in drawn.items()}))
+        for layer in small:
+            space, less = MapSpace(layer.operator, larger), MapSpace(layer.operator, enough)
+            batch = space.sample(rng, 100)
+            moved = batch.relaid(less.layout)
+            assert less.contains(moved).all()
+            before, after = (DenseModel(layer.operator, machine).score(each) for machine, each in (
+                (larger, batch), (enough, moved)))
+            assert (after.latency_cycles <= before.latency_cycles).all()
+            assert (after.energy_pj <= before.energy_pj * (1 + 1e-12)).all()
+
+
+def test_arrays_whose_sides_others_follow_are_not_cut() -> None:
+    machine, sides = preset("edge-s1"), ("PEs", "x")
+    space = DesignSpace(machine, {sides: NumberRange(1, 50)}, {("SG", "bandwidth_words_per_cycle.read"): (sides, 1.0)})
+    asked = DesignProblem.of([(LAYERS[:1], 1.0)], space, read_limits("power=3W"))
+    assert DesignProblem.of([([UniqueOperator(matmul("few", 2, 3, 2), 1, ("few",))], 1.0)], space,
+                            asked.limits).space.ranges[sides].high == 50
 
 
 def test_equal_layers_of_several_networks_are_one() -> None:

@@ -85,6 +85,14 @@ def test_without_a_section_arrays_and_limited_memories_vary() -> None:
         ("PEs", "instances"): 6.0, ("PEs", "x"): 6.0, ("PEs", "y"): 1.0}
 
 
+def test_a_range_ends_with_what_is_enough() -> None:
+    assert NumberRange(1, 100, 3).up_to(8) == NumberRange(1, 10, 3)
+    assert NumberRange(1, 100, 3).up_to(10) == NumberRange(1, 10, 3)
+    assert NumberRange(1, 100, 3).up_to(1e9) == NumberRange(1, 100, 3)
+    assert NumberRange.listed((2, 4, 9)).up_to(5) == NumberRange.listed((2, 4, 9))
+    assert NumberRange.listed((2, 4, 9)).up_to(1) == NumberRange.listed((2,))
+
+
 def test_places_and_values_of_a_range() -> None:
     steps, some = NumberRange(2.0, 11.0, 4.0), NumberRange.listed((1.0, 5.0, 25.0))
     assert (len(steps), steps.value(2), steps.place(9.9), steps.place(0.0), steps.place(99.0)) == (3, 10.0, 1, 0, 2)
