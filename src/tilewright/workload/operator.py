@@ -29,6 +29,12 @@ class Axis:
         """Names of the dimensions that move along this axis."""
         return tuple(name for name, _ in self.terms)
 
+    @cached_property
+    def coprime(self) -> tuple[int, ...]:
+        """The coefficients over what they have in common: steps of coordinates that are taken at all."""
+        divisor = gcd(*(coefficient for _, coefficient in self.terms))
+        return tuple(coefficient // divisor for _, coefficient in self.terms)
+
     def words(self, extents: dict[str, int], box: bool = False) -> int:
         """Count the distinct coordinates touched by a box of ``extents`` (counting rule 1).
 
@@ -38,10 +44,8 @@ class Axis:
             return 1 + sum(coefficient * (extents[name] - 1) for name, coefficient in self.terms)
         if len(self.terms) == 1:
             return extents[self.terms[0][0]]
-        (first, stride), (second, dilation) = self.terms
-        divisor = gcd(stride, dilation)
-        stride, dilation = stride // divisor, dilation // divisor
-        p, r = extents[first], extents[second]
+        stride, dilation = self.coprime
+        p, r = (extents[name] for name in self.dimensions)
         return p * r - max(0, p - dilation) * max(0, r - stride)
 
 

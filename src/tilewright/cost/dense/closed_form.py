@@ -8,7 +8,7 @@ the same for many mappings at once; this module is its documentation, serves sin
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import gcd, prod
+from math import prod
 from typing import NamedTuple
 
 from tilewright.cost.dense.nest import Boundary, Nest, NestLoop, merges, standing
@@ -225,9 +225,8 @@ class SlidingDimension:
 
 def sides(axis: Axis, sizes: dict[str, int], loops: Loops) -> tuple[SlidingDimension, SlidingDimension]:
     """Dimensions of a sliding axis: first the one along which the tile steps on where words carry over."""
-    divisor = gcd(*(coefficient for _, coefficient in axis.terms))
-    first, second = (SlidingDimension(name, sizes[name], coefficient // divisor, tuple(loops[name]))
-                     for name, coefficient in axis.terms)
+    first, second = (SlidingDimension(name, sizes[name], coefficient, tuple(loops[name]))
+                     for name, coefficient in zip(axis.dimensions, axis.coprime, strict=True))
     return (second, first) if any(roled.halo for roled in second.loops) else (first, second)
 
 

@@ -6,7 +6,6 @@ Follows `closed_form` and `single` step by step; what is a loop over pieces ther
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
-from math import gcd
 
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.closed_form import View
@@ -178,9 +177,8 @@ class Words:
         return Sizes(names, axes) if names or axes else 1.0
 
     def _sides(self, axis: Axis, edge: Boundary, look: View) -> tuple[Side, Side]:
-        (_, stride), (_, dilation) = axis.terms
-        divisor = gcd(stride, dilation)
-        first, second = (self._side(edge, look, name, times // divisor) for name, times in axis.terms)
+        first, second = (self._side(edge, look, name, times)
+                         for name, times in zip(axis.dimensions, axis.coprime, strict=True))
         return first, second
 
     def _side(self, edge: Boundary, look: View, name: str, coefficient: int) -> Side:
@@ -267,10 +265,7 @@ class Words:
             op.wide_smaller, whole, self.first_read(replace(inward, parent=edge.parent), None))
 
     def _box(self, axis: Axis, extents: list[int]) -> int:
-        (_, stride), (_, dilation) = axis.terms
-        divisor = gcd(stride, dilation)
-        constants = self.program.literal(stride // divisor), self.program.literal(dilation // divisor)
-        return self.program.one(op.slide, *extents, *constants)
+        return self.program.one(op.slide, *extents, *map(self.program.literal, axis.coprime))
 
     def last_tile(self, edge: Boundary) -> int:
         """Wide row: words of the last tile of the child's first instance."""

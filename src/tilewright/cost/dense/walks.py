@@ -4,7 +4,7 @@ from collections.abc import Mapping as Dict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import gcd, lcm, prod
+from math import lcm, prod
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from tilewright.cost.records import KINDS
 from tilewright.cost.tables import TallyKey
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import Layout, Slot, held_bits
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.workload import Operator, Tensor
 
 MOST_INSTANCES = 1 << 20
 """Of mappings with more instances along one axis than any machine has, only the first ones are looked at."""
@@ -79,7 +79,7 @@ class Walks:
     def _slides(self, tensor: Tensor) -> bool:
         sizes = self.operator.sizes
         return any(len(axis.terms) > 1 and (tensor.is_output or (
-            all(sizes[name] > 1 for name in axis.dimensions) and max(_coefficients(axis)) > 1)) for axis in tensor.axes)
+            all(sizes[name] > 1 for name in axis.dimensions) and max(axis.coprime) > 1)) for axis in tensor.axes)
 
     def _chain(self, tensor: Tensor) -> list[int]:
         """Levels that keep ``tensor``, outermost first, and the compute unit."""
@@ -139,7 +139,7 @@ class Walks:
                 if len(names) == 1:
                     found.append(WalkUnit(t, PLAIN, index(names[0]), 1, -1, 0))
                 else:
-                    (first, second), (stride, dilation) = names, _coefficients(axis)
+                    (first, second), (stride, dilation) = names, axis.coprime
                     found.append(WalkUnit(t, SLIDING, index(first), stride, index(second), dilation))
             found += [WalkUnit(t, LACKING, index(name), 0, -1, 0) for name in self.layout.dimensions
                       if name not in tensor.dimensions]
@@ -245,12 +245,6 @@ class Walks:
                         lanes=room(len(self.layout.dimensions)),
                         tables=room(max(clusters, default=-1) + 2, entries, most), words=room(tensors, len(KINDS)),
                         most=room(len(VIEWS)), busiest=room(len(VIEWS), tensors, len(KINDS)))
-
-
-def _coefficients(axis: Axis) -> tuple[int, int]:
-    (_, first), (_, second) = axis.terms
-    divisor = gcd(first, second)
-    return first // divisor, second // divisor
 
 
 def _padded(tables: list[Any]) -> list[Any]:

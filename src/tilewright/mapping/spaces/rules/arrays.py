@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,8 +195,8 @@ def axis_table(operator: Operator, box: bool) -> NDArray[np.int32]:
     rows = []
     for t, tensor in enumerate(operator.tensors):
         for axis in tensor.axes:
-            shared = 1 if box else gcd(*(coefficient for _, coefficient in axis.terms))
-            first, *rest = [(at[name], coefficient // shared) for name, coefficient in axis.terms]
+            steps = (coefficient for _, coefficient in axis.terms) if box else axis.coprime
+            first, *rest = [(at[name], step) for name, step in zip(axis.dimensions, steps, strict=True)]
             rows.append((t, *first, *(rest[0] if rest else (-1, 1)), box))
     return np.array(rows, dtype=np.int32).reshape(-1, 6)
 
