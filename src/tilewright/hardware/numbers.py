@@ -229,7 +229,8 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
     """Return what ``LEVEL.number=VALUES`` varies: its name, its values as texts, and the numbers of each.
 
     Values are listed, ``8x8,16x16``, or told as first and last one and a factor or a step: ``64KB..1MB*2``,
-    ``4..16+4``. Where one has KB, which are 1024 bytes, MB and GB are powers of 1024, too.
+    ``4..16+4``. Where one has KB, which are 1024 bytes, MB and GB are powers of 1024, too, and returned as MiB and GiB:
+    each text says the same by itself.
 
     Raises an `InputError`, as `changed` does, or if a value comes twice, or there are too many.
     """
@@ -238,13 +239,15 @@ def read_values(machine: Accelerator, text: str) -> tuple[str, tuple[str, ...], 
         raise InputError("vary", "must be LEVEL.NUMBER=VALUES", text, f"For example {_example(machine)},...")
     if name == CLOCK:
         raise InputError(name, "must be set, not varied", None, "Give --set clock=1GHz, and sweep each by itself")
-    listed: list[str] = []
+    listed, binary = list[str](), "KB" in values
     for part in values.split(","):
         steps = _STEPS.fullmatch(part.strip())
         if steps is None and ".." in part:
             raise InputError(name, "must be FIRST..LAST*FACTOR or FIRST..LAST+STEP", part, _STEPS_MEND)
-        listed += [part.strip()] if steps is None else _between(machine, name, steps, "KB" in values)
-    found = [read_change(machine, f"{name}={_binary(value) if 'KB' in values else value}") for value in listed]
+        listed += [part.strip()] if steps is None else _between(machine, name, steps, binary)
+    if binary:
+        listed = [re.sub(r"([MG])B\b", r"\1iB", value) for value in listed]
+    found = [read_change(machine, f"{name}={_binary(value) if binary else value}") for value in listed]
     if any(one in found[:at] for at, one in enumerate(found)):
         raise InputError(name, "must list each value once", values)
     return name, tuple(listed), found

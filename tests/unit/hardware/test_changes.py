@@ -89,7 +89,10 @@ def test_values_are_listed_or_stepped(text: str, values: str) -> None:
     ("SG.capacity=512KB,1MB..4MB*2", 2**22),
     ("SG.capacity=1234567..2469135+1234567", 2469134)])
 def test_no_digit_is_lost_and_a_unit_means_the_same_in_all_values(text: str, last: int) -> None:
-    assert read_values(preset("edge-s2"), text)[2][-1] == {("SG", "capacity_bytes"): last}
+    name, texts, numbers = read_values(preset("edge-s2"), text)
+    assert numbers[-1] == {("SG", "capacity_bytes"): last}
+    alone = [tw.load_accelerator(f"edge-s2:{name}={one}").numbers["SG", "capacity_bytes"] for one in texts]
+    assert alone == [number["SG", "capacity_bytes"] for number in numbers]
 
 
 @pytest.mark.parametrize(("text", "said"), [
