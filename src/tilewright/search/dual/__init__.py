@@ -34,7 +34,7 @@ from tilewright.search.dual.leaves import Leaves, Listed
 from tilewright.search.dual.parts import EVERY, FEW, MERGED, OPEN, VARIED, RaisedPart, SpacePart, case_of
 from tilewright.search.dual.problem import Builder
 from tilewright.search.dual.ranges import Integers, Ranges, Unbound
-from tilewright.search.dual.records import ATOMS, BOUND, DualProblem, Marks, Work
+from tilewright.search.dual.records import ATOMS, BOUND, LAYER, OWN_LANES, DualProblem, Marks, Work
 from tilewright.search.objective import Objective
 from tilewright.workload import matmul
 
@@ -227,7 +227,7 @@ class DualBound(Resumable):
         g = int(unended[0]) if len(unended) else int(np.diff(pool.spans).argmax())
         first, last = (pool.spans[:g, 1].max(initial=0), len(pool.cost)) if len(unended) else pool.spans[g]
         ends = np.arange(first, last)
-        ends = ends[pool.came[ends, 1] == np.bincount(pool.came[ends, 1], minlength=1).argmax()]
+        ends = ends[pool.came[ends, LAYER] == np.bincount(pool.came[ends, LAYER], minlength=1).argmax()]
         cells = pool.cells(ends[::1 + len(ends) // SAMPLED], p)
         for layer, (side, d) in product(range(cells.shape[1]), enumerate(self.builder.groups[g])):
             ranges = self.builder.ranges_in(cells[:, layer], d)
@@ -419,7 +419,8 @@ class DualBound(Resumable):
                 before, now = p.ends[first:end], q.ends[begin:last]
                 nodes = [node // len(own) * many + own[node % len(own)] for node in now[:, :2].T]
                 keys = [np.array([*two, *(np.searchsorted(low, fewest, "right") for low, fewest in zip(
-                    lanes, one[:, 4:].T, strict=True))]) for two, one in ((before[:, :2].T, before), (nodes, now))]
+                    lanes, one[:, OWN_LANES:].T, strict=True))])
+                    for two, one in ((before[:, :2].T, before), (nodes, now))]
                 sizes = 1 + np.maximum(keys[0].max(axis=1), keys[1].max(axis=1))
                 flat = [np.ravel_multi_index(tuple(key), tuple(sizes)) for key in keys]
                 order = np.argsort(flat[0])
@@ -450,7 +451,7 @@ class DualBound(Resumable):
                 k = self.builder.ranges_in(np.arange(end - first), self.builder.groups[g][side])
                 cells[layer, first:end][(k > last) != upper] = 0
             else:
-                ways[first:end][(p.ends[first:end, 4 + side] > last) != upper] = 0
+                ways[first:end][(p.ends[first:end, OWN_LANES + side] > last) != upper] = 0
             found.append(part._replace(cells=np.packbits(cells, 1), ways=np.packbits(ways)))
         return found
 
@@ -471,7 +472,7 @@ class DualBound(Resumable):
                 cells, ways = chains[:, :layers], chains[:, layers + arrays]
                 low = self.builder.ranges[p.dims[g, side]].low
                 extents = low[self.builder.ranges_in(cells, p.dims[g, side])]
-                logs = np.hstack([np.log(extents), np.log(p.ends[ways, 4 + side])])
+                logs = np.hstack([np.log(extents), np.log(p.ends[ways, OWN_LANES + side])])
                 mean = share @ logs
                 spread = share @ np.abs(logs - mean)
                 spread[layers:] *= LANES

@@ -4,7 +4,7 @@
 import numpy as np
 
 from tilewright.mapping.spaces.kernels import Compiled, compiled
-from tilewright.search.dual.records import CYCLES, ENERGY, NEVER
+from tilewright.search.dual.records import BEGIN, CYCLES, END, ENERGY, FIRST_LANES, NEVER, SECOND_LANES
 
 STEEPEST = 32.0
 """The most that a capacity or an array may be priced."""
@@ -221,8 +221,8 @@ def ways_into(p: Compiled, w: Compiled) -> Compiled:
         for m in range(memories):
             w.spans[g, m, 0] = count
             for e in range(p.edge_starts[g, m, 0], p.edge_starts[g, m, 1]):
-                if w.ways_left[e] != 0 and w.cells[2 * m + 1, first + p.ends[e, 0] % cells] != 0 and (
-                        m == memories - 1 or w.cells[2 * m + 2, first + p.ends[e, 1] % cells] != 0):
+                if w.ways_left[e] != 0 and w.cells[2 * m + 1, first + p.ends[e, BEGIN] % cells] != 0 and (
+                        m == memories - 1 or w.cells[2 * m + 2, first + p.ends[e, END] % cells] != 0):
                     w.kept[count] = e
                     count += 1
             w.spans[g, m, 1] = count
@@ -260,11 +260,11 @@ def shortest(p: Compiled, w: Compiled, g: Compiled, moves: Compiled) -> Compiled
         there[:p.states[g, 2 * m + 2] * cells] = np.inf
         for at in range(w.spans[g, m, 0], w.spans[g, m, 1]):
             e = w.kept[at]
-            length = add_way(p, w, e, w.lane_cost[p.ends[e, 2]] + w.lane_cost[p.ends[e, 3]])
+            length = add_way(p, w, e, w.lane_cost[p.ends[e, FIRST_LANES]] + w.lane_cost[p.ends[e, SECOND_LANES]])
             w.lengths[at] = length
-            if here[p.ends[e, 0]] + length < there[p.ends[e, 1]]:
-                there[p.ends[e, 1]] = here[p.ends[e, 0]] + length
-                w.came[2 * m + 1, p.ends[e, 1]] = e
+            if here[p.ends[e, BEGIN]] + length < there[p.ends[e, END]]:
+                there[p.ends[e, END]] = here[p.ends[e, BEGIN]] + length
+                w.came[2 * m + 1, p.ends[e, END]] = e
     found = w.f[2 * memories, 0]
     if found < np.inf:
         trace(p, g, w.chosen, w.came, w.path)
@@ -302,13 +302,13 @@ def remove(p: Compiled, w: Compiled, g: Compiled, moves: Compiled, most: Compile
             there[:] = np.inf
             for at in range(w.spans[g, m, 0], w.spans[g, m, 1]):
                 e = w.kept[at]
-                rest = w.lengths[at] + here[p.ends[e, 1]]
-                there[p.ends[e, 0]] = min(there[p.ends[e, 0]], rest)
-                w.through[at] = w.f[2 * m + 1, p.ends[e, 0]] + rest
+                rest = w.lengths[at] + here[p.ends[e, END]]
+                there[p.ends[e, BEGIN]] = min(there[p.ends[e, BEGIN]], rest)
+                w.through[at] = w.f[2 * m + 1, p.ends[e, BEGIN]] + rest
                 over = w.through[at] - most
                 if over >= 0.0:
                     w.ways_left[e] = 0
-                for k in range(2, 4):
+                for k in (FIRST_LANES, SECOND_LANES):
                     w.lane_over[p.ends[e, k]] = min(w.lane_over[p.ends[e, k]], over)
             here, there = there, here
         for layer in range(2 * m + 1, 2 * m - 1, -1):
@@ -329,8 +329,9 @@ def trace(p: Compiled, g: Compiled, chosen: Compiled, came: Compiled, path: Comp
         path[2 * memories + m] = path[3 * memories + m] = path[4 * memories + m] = -1
         if p.edge_starts[g, m, 0] < p.edge_starts[g, m, 1]:
             e = np.int64(came[2 * m + 1, node])
-            node, path[2 * memories + m] = np.int64(p.ends[e, 0]), e
-            path[3 * memories + m], path[4 * memories + m] = chosen[p.ends[e, 2]], chosen[p.ends[e, 3]]
+            node, path[2 * memories + m] = np.int64(p.ends[e, BEGIN]), e
+            path[3 * memories + m] = chosen[p.ends[e, FIRST_LANES]]
+            path[4 * memories + m] = chosen[p.ends[e, SECOND_LANES]]
         path[2 * m + 1] = node % cells
         node = np.int64(came[2 * m, node])
         path[2 * m] = node % cells

@@ -19,7 +19,20 @@ from tilewright.search.dual.pieces import (
     rise_into,
 )
 from tilewright.search.dual.ranges import Floats, Integers
-from tilewright.search.dual.records import BOUND, CYCLES, ENERGY, DualProblem, Work
+from tilewright.search.dual.records import (
+    BEGIN,
+    BOUND,
+    CELL,
+    CYCLES,
+    END,
+    ENERGY,
+    FIRST_LANES,
+    LAYER,
+    SECOND_LANES,
+    WHENCE,
+    DualProblem,
+    Work,
+)
 from tilewright.search.mappers.exact.chains import DistinctRows
 
 _named = stamped([Path(__file__).with_name(f"{name}.py") for name in ("records", "parts", "kernels", "pieces")])
@@ -42,7 +55,7 @@ class ChainPool(NamedTuple):
     made: Floats
     """``(a, y)``: what each is made of."""
     came: Integers
-    """``(a, 3)``: which it goes on from (-1: none), at which layer it ends, and in which cell."""
+    """``(a, 3)``: `WHENCE` it goes on from (-1: none), at which `LAYER` it ends, and in which `CELL`."""
     every: int
     """Which are listed."""
     path: Integers
@@ -230,7 +243,7 @@ def loop_on(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, g: Compi
                     copy(pool.made[at], pool.made[count])
                     cell_into(p, index, 2 * m + 1, base + c, pool.made[count])
                     raise_pieces(p, index, 2 * m + 1, pool, pool.made[count])
-                    pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, 2 * m + 1, c
+                    pool.came[count, WHENCE], pool.came[count, LAYER], pool.came[count, CELL] = at, 2 * m + 1, c
                     count = put(pool, count, node, cost)
     return count
 
@@ -242,7 +255,7 @@ def spread_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, at: Compil
 
     It ends at layer ``inner``, where it costs ``cost`` without lanes.
     """
-    base, node, more = p.cell_starts[g], p.ends[e, 1], inner < 2 * p.edge_starts.shape[1]
+    base, node, more = p.cell_starts[g], p.ends[e, END], inner < 2 * p.edge_starts.shape[1]
     cell, steps = node % (p.cell_starts[g + 1] - base), 0.0
     if pool.every != FEW:
         path_into(pool, at)
@@ -250,7 +263,7 @@ def spread_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, at: Compil
             cost += rise_into(p, w, g, pool, inner, cell)
         else:
             steps = least_steps(p, g, pool)
-    one, other, merged = p.ends[e, 2], p.ends[e, 3], pool.every == MERGED
+    one, other, merged = p.ends[e, FIRST_LANES], p.ends[e, SECOND_LANES], pool.every == MERGED
     begin, end = p.lane_spans[one], p.lane_spans[one + 1]
     start, stop = p.lane_spans[other], p.lane_spans[other + 1]
     for i in range(begin, begin + 1 if merged else end):
@@ -272,7 +285,7 @@ def spread_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, at: Compil
                 whole += raise_steps(p, w, index, steps, made)
                 if whole >= most:
                     continue
-            pool.came[count, 0], pool.came[count, 1], pool.came[count, 2] = at, inner, cell
+            pool.came[count, WHENCE], pool.came[count, LAYER], pool.came[count, CELL] = at, inner, cell
             count = put(pool, count, node, whole)
     return count
 
@@ -306,9 +319,9 @@ def pass_on(p: Compiled, w: Compiled, index: Compiled, g: Compiled, m: Compiled,
     pool.heads[:] = -1
     for place in range(w.spans[g, m, 0], w.spans[g, m, 1]):
         e = w.kept[place]
-        cell = p.ends[e, 1] % cells
+        cell = p.ends[e, END] % cells
         length = add_way(p, w, e, w.costs[cell])
-        at = pool.outside[p.ends[e, 0]]
+        at = pool.outside[p.ends[e, BEGIN]]
         while at >= 0:
             count = spread_on(p, w, index, g, at, e, pool.cost[at] + length, inner, pool, count, most)
             if count < 0:
@@ -331,7 +344,7 @@ def chains_of(p: Compiled, w: Compiled, index: Compiled, moves: Compiled, g: Com
     costs_into(p, w, g, 0)
     pool.made[begin, :] = 0.0
     cell_into(p, index, 0, p.cell_starts[g] + cells - 1, pool.made[begin])
-    pool.came[begin, 0], pool.came[begin, 1], pool.came[begin, 2] = NONE, 0, cells - 1
+    pool.came[begin, WHENCE], pool.came[begin, LAYER], pool.came[begin, CELL] = NONE, 0, cells - 1
     first, last = begin, put(pool, begin, cells - 1, w.costs[cells - 1])
     for m in range(memories):
         count = loop_on(p, w, index, moves, g, m, pool, first, last, most)

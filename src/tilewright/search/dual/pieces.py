@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled
 from tilewright.search.dual.parts import FEW
+from tilewright.search.dual.records import CELL, LAYER, WHENCE
 
 
 @compiled
@@ -34,8 +35,8 @@ def path_into(pool: Compiled, at: Compiled) -> Compiled:
     """Write the cells that a beginning goes through by layer, -1 where that is the one before."""
     pool.path[:] = NONE
     while at >= 0:
-        pool.path[pool.came[at, 1]] = pool.came[at, 2]
-        at = pool.came[at, 0]
+        pool.path[pool.came[at, LAYER]] = pool.came[at, CELL]
+        at = pool.came[at, WHENCE]
 
 
 @compiled

@@ -13,6 +13,10 @@ ATOMS, MOST_BINS = 40, 256
 """Chains of a group that are kept; and how many lanes of several dimensions along a side are told apart, at most."""
 CYCLES, ENERGY = range(2)
 """Factors of a score."""
+BEGIN, END, FIRST_LANES, SECOND_LANES, OWN_LANES = range(5)
+"""Columns of the ends of a way through an array: its nodes, rows of lanes of both dimensions, and, from here, these."""
+WHENCE, LAYER, CELL = range(3)
+"""Columns of where a beginning of a chain came from."""
 Marks = NDArray[np.uint8]
 
 
@@ -64,8 +68,8 @@ class DualProblem(NamedTuple):
     edges: Floats
     ends: Integers
     edge_starts: Integers
-    """``(e, 1 + b + o)`` quantities of ways through an array, from steps on; ``(e, 6)`` the nodes where they begin and
-    end, a row of lanes for both dimensions (each has its own), and these lanes; ``(g, m, 2)`` which are those of a
+    """``(e, 1 + b + o)`` quantities of ways through an array, from steps on; ``(e, 6)`` where they begin and end
+    (`BEGIN` and what follows); ``(g, m, 2)`` which are those of a
     group inside a memory."""
     lane_spans: Integers
     lane_sides: Integers
