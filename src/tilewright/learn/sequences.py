@@ -213,14 +213,14 @@ def train_sequences(episodes: Episodes, options: SequenceOptions, *, begin: Sequ
     adam = torch.optim.Adam(model.network.parameters(), lr=options.rate, fused=False, foreach=False)
     drawn = np.random.default_rng(options.seed)
     with one_thread():
+        known = torch.from_numpy(np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None])
         given = (model.asked.to(torch.from_numpy(episodes.conditions[:, None]))[:, 0],
-                 model.seen.to(torch.from_numpy(episodes.states)), torch.from_numpy(episodes.actions),
-                 torch.from_numpy(np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None]))
+                 model.seen.to(torch.from_numpy(episodes.states)), torch.from_numpy(episodes.actions), known)
         for at in range(options.steps):
             cosine = 0.5 * (1 + np.cos(np.pi * at / options.steps))
             adam.param_groups[0]["lr"] = options.rate * (0.01 + 0.99 * cosine)
             rows = torch.from_numpy(drawn.permutation(len(episodes.actions))[:options.batch])
-            count = float(given[3][rows].sum())
+            count = float(known[rows].sum())
             loss = step(adam, [partial(_loss, model.network, [part[own] for part in given], count)
                                for own in rows.split(-(-len(rows) // HALVES))], min(threads, HALVES))
             if told is not None and not told(at + 1, loss):

@@ -221,15 +221,9 @@ class _Generator:
         turn = 0
         for index, level in enumerate(self.accelerator.levels):
             if isinstance(level, Fanout):
-                best: tuple[int, int, list[_Side], dict[str, int], int] | None = None
-                for shape in _shapes(level):
-                    found = self._spread(index, shape, turn, dict(left))
-                    steps, squareness = prod(found[1].values()), -min(shape)
-                    if best is None or (steps, squareness) < best[:2]:
-                        best = steps, squareness, *found
-                assert best is not None
-                sides += best[2]
-                left, turn = best[3], best[4]
+                spread = [(shape, self._spread(index, shape, turn, dict(left))) for shape in _shapes(level)]
+                _, (own, left, turn) = min(spread, key=lambda one: (prod(one[1][1].values()), -min(one[0])))
+                sides += own
         return sides
 
     def _spread(self, index: int, shape: tuple[int, int], turn: int,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,17 @@ def schedule_bound(problem: ScheduleProblem, seconds: float | None = None) -> Sc
     if seconds is not None:
         value = max(value, Relaxation(problem, apart=True).assign(seconds, value)[1])
     return ScheduleBound(value, shares)
+
+
+class _Constraints(NamedTuple):
+    """What splits of jobs meet: sums that are at most some limits, and sums that are sizes of classes."""
+
+    upper: Any
+    limits: Floats
+    equal: Any
+    sizes: Floats
+    names: list[str]
+    """What each of the limits is of."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +139,8 @@ class Relaxation:
         return np.asarray((self.of_columns(self.problem.durations) + around) / self.unit)
 
     @cached_property
-    def _rows(self) -> tuple[Any, Floats, Any, Floats, list[str]]:
-        """Constraints: at most, equal, and what each of the former is of."""
+    def _rows(self) -> _Constraints:
+        """All that splits meet."""
         q, k, _ = self.columns
         first, size = self.classes[0], np.bincount(self.classes[1])
         problem, cores = self.problem, np.bincount(self.kinds[1])
@@ -169,7 +180,8 @@ class Relaxation:
         for each in range(len(first)):
             mine = np.flatnonzero(q == each)
             whole.add(mine.tolist(), [1.0] * len(mine))
-        return entries.matrix(last + 1), np.array(limits), whole.matrix(last + 1), size.astype(np.float64), names
+        return _Constraints(entries.matrix(last + 1), np.array(limits), whole.matrix(last + 1),
+                            size.astype(np.float64), names)
 
     def split(self, weights: tuple[float, float] = (1.0, 0.0), most: float = inf) -> tuple[tuple[float, float], Any]:
         """Return T and energy, each in units, of a split with the least weighted sum of them, and its prices.
@@ -178,16 +190,17 @@ class Relaxation:
         """
         from scipy.optimize import linprog  # noqa: PLC0415  (takes part of a second to load)
 
-        upper, limits, equal, sizes, _ = self._rows
+        rows = self._rows
         energy = self.of_columns(self.problem.of_jobs[2]) / self.energy_unit
-        costs = np.zeros(upper.shape[1])
+        costs = np.zeros(rows.upper.shape[1])
         costs[:len(energy)], costs[-1] = weights[1] * energy, weights[0]
         highest = np.full(len(costs), inf)
         highest[:len(energy)] = np.where(self.needed <= most, inf, 0.0)
         lowest = np.zeros(len(costs))
         if len(self.problem.before):
             lowest[len(energy):-1] = self.problem.release / self.unit
-        found = linprog(costs, upper, limits, equal, sizes, np.stack([lowest, highest], axis=1), method="highs-ds",
+        found = linprog(costs, rows.upper, rows.limits, rows.equal, rows.sizes, np.stack([lowest, highest], axis=1),
+                        method="highs-ds",
                         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10})
         if found.x is None or found.status != 0:
             return (inf, inf), None
@@ -219,7 +232,7 @@ class Relaxation:
 
     def _shares(self, found: Any) -> dict[str, float]:
         shares = dict.fromkeys(("cores", "bandwidth", "order", "jobs"), 0.0)
-        for name, price in zip(self._rows[4], -np.asarray(found.ineqlin.marginals), strict=True):
+        for name, price in zip(self._rows.names, -np.asarray(found.ineqlin.marginals), strict=True):
             shares[name] += float(price)
         whole = sum(shares.values()) or 1.0
         return {name: value / whole for name, value in shares.items()}
@@ -231,15 +244,16 @@ class Relaxation:
         """
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
 
-        upper, limits, equal, sizes, _ = self._rows
-        costs, kinds, count = np.zeros(upper.shape[1]), np.zeros(upper.shape[1]), len(self.columns[0])
+        rows = self._rows
+        costs, kinds, count = np.zeros(rows.upper.shape[1]), np.zeros(rows.upper.shape[1]), len(self.columns[0])
         costs[-1], kinds[:count] = 1.0, 1
         lowest = np.zeros(len(costs))
         if len(self.problem.before):
             lowest[count:-1] = self.problem.release / self.unit
         lowest[-1] = least / self.unit
         found = milp(costs, integrality=kinds, bounds=Bounds(lowest, np.full(len(costs), inf)),
-                     constraints=[LinearConstraint(upper, -inf, limits), LinearConstraint(equal, sizes, sizes)],
+                     constraints=[LinearConstraint(rows.upper, -inf, rows.limits),
+                                  LinearConstraint(rows.equal, rows.sizes, rows.sizes)],
                      options={"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": 1e-4})
         bound = found.mip_dual_bound if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound) else 0.0
         chosen = np.empty(0, dtype=np.int64) if found.x is None else np.rint(found.x[:count]).astype(np.int64)
