@@ -114,10 +114,18 @@ def _named(network: str | Path, text: str, options: dict[str, int | str]) -> Gra
     suffix = Path(text).suffix.lower()
     if suffix in _TABLES:
         return read_table(text, **options)
+    no_network = InputError(text, "must be a file (ONNX, layer table, foreign format) or a network of the zoo",
+                            "no such file" if not os.path.exists(text) else "a folder" if os.path.isdir(text) else
+                            f"a file that ends in {suffix or 'nothing'}")
     if isinstance(network, Path) or "/" in text or (suffix and os.path.isfile(text)):
-        raise InputError(text, "must be a file (ONNX, layer table, foreign format) or a network of the zoo",
-                         "no such file" if not os.path.exists(text) else f"a file that ends in {suffix or 'nothing'}")
-    return zoo.load(text, **options)
+        raise no_network
+    try:
+        return zoo.load(text, **options)
+    except InputError as error:
+        if error.field != "network":
+            raise
+        known = [*_SHORT, *zoo.names()]
+        raise no_network if os.path.exists(text) else unknown_name("network", text.partition(":")[0], known) from None
 
 
 def _told(read: "Foreign") -> Graph:

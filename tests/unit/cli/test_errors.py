@@ -13,6 +13,8 @@ MAP = ("map", OPERATOR, "-a", "edge-s1", "-b", "100", "--no-store")
 WRONG = {
     "network": (("map", "resnet51", "-a", "eyeriss"), "must be a known network; Got 'resnet51'; Did you mean"),
     "network file": (("map", "nets/none", "-a", "eyeriss"), "nets/none: must be a file (ONNX, layer table"),
+    "network misspelt": (("map", "matmull:M=4,N=4,K=4", "-a", "eyeriss"), "Got 'matmull'; Did you mean matmul"),
+    "network folder": (("map", ".", "-a", "eyeriss"), "or a network of the zoo; Got 'a folder'"),
     "network kind": (("map", "notes.txt", "-a", "eyeriss"), "must be a file (ONNX, layer table, foreign format) or"),
     "onnx missing": (("map", "none.onnx", "-a", "eyeriss"), "none.onnx: must be an ONNX file; Got 'no such file'"),
     "onnx broken": (("map", "broken.onnx", "-a", "eyeriss"), "broken.onnx: must be an ONNX file"),
