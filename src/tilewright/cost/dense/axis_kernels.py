@@ -7,7 +7,6 @@ made here, axis by axis; `busiest_kernels` multiplies them (`walk_records.WalkEn
 # ruff: noqa: PLR0913, PLR0917  (one mapping of a batch and one entry of a memory are told apart by many)
 # mypy: disable-error-code="assignment"
 
-import numpy as np
 
 from tilewright.cost.dense.walk_records import FILL, LANES, LEVEL, MERGES, NO_LANES, OUTER_LANES, READ
 from tilewright.mapping.spaces.kernels import compiled
@@ -19,44 +18,31 @@ LANE_ROW, LOW, HIGH, GROUP_LOW, GROUP_HIGH, BEFORE_LOW, BEFORE_HIGH, KEY = range
 
 
 @compiled
-def place_of(nest, at, s, d):
+def place_of(nest, s, d):
     """Return the place of a temporal loop in the nest."""
-    return s * nest.steps.shape[1] + nest.ranks[s, d, at]
+    return s * nest.steps.shape[1] + nest.ranks[s, d]
 
 
 @compiled
-def outside_of(nest, at, s, d):
-    """Return the nominal extent of a dimension outside slot ``s``."""
-    return np.int64(nest.sizes[d]) if s == 0 else np.int64(nest.steps[s - 1, d, at])
-
-
-@compiled
-def count_of(nest, at, s, d):
-    """Return the nominal iterations of a loop; one where there is none."""
-    outside, step = outside_of(nest, at, s, d), np.int64(nest.steps[s, d, at])
-    return (outside + step - 1) // step
-
-
-@compiled
-def innermost_of(nest, at, slots, relevant, end):
+def innermost_of(nest, slots, relevant, end):
     """Return the place of the innermost advancing loop outside slot ``end``; -1 if none advances."""
     for s in range(end - 1, -1, -1):
         if slots[s, LANES] == NO_LANES:
             last = -1
             for d in range(len(relevant)):
-                if relevant[d] > 0 and count_of(nest, at, s, d) > 1:
-                    last = max(last, place_of(nest, at, s, d))
+                if relevant[d] > 0 and nest.counts[s, d] > 1:
+                    last = max(last, place_of(nest, s, d))
             if last >= 0:
                 return last
     return -1
 
 
 @compiled
-def role(nest, at, memory, entry, inner, s, d):
+def role(nest, memory, entry, inner, s, d):
     """Return what the loop of slot ``s`` over ``d``, which the tensor lacks, does to an entry."""
     slots, end = memory.slots, memory.head.end
     if slots[s, LANES] == NO_LANES:
-        advances = s < entry.advancing and (entry.computes > 0 or place_of(nest, at, s, d) <= inner)
+        advances = s < entry.advancing and (entry.computes > 0 or place_of(nest, s, d) <= inner)
         return SPLIT if advances else PICK
     if s < end and slots[s, LANES] == OUTER_LANES:
         return LONE if s >= entry.alone else LANE
@@ -66,18 +52,18 @@ def role(nest, at, memory, entry, inner, s, d):
 
 
 @compiled
-def pieces(nest, at, memory, entry, inner, d, plain, work):
+def pieces(nest, memory, entry, inner, d, plain, work):
     """Return the pieces that the first instance has of a dimension, or, of a plain axis, their extents together."""
     slots, end = memory.slots, memory.head.end
     extents, counts = work.pieces[0], work.pieces[1]
     extents[0], counts[0], size = nest.sizes[d], 1, 1
     for s in range(end if plain else entry.child):
-        step = np.int64(nest.steps[s, d, at])
-        if step >= outside_of(nest, at, s, d):
+        step = nest.steps[s, d]
+        if step >= nest.outside[s, d]:
             continue
         does = SPLIT if slots[s, LANES] == NO_LANES else PICK
         if not plain:
-            does = role(nest, at, memory, entry, inner, s, d)
+            does = role(nest, memory, entry, inner, s, d)
         # Whole tiles are alike, so each cut adds one kind of piece; what was known is left as its rest.
         whole = 0
         for j in range(size):
@@ -97,11 +83,11 @@ def pieces(nest, at, memory, entry, inner, d, plain, work):
 
 
 @compiled
-def shared_from(nest, at, memory, entry, d):
+def shared_from(nest, memory, entry, d):
     """Return the slot from which on, down to the child, all loops over a sliding dimension are merged lanes."""
     slots, run = memory.slots, entry.child
     for s in range(entry.child - 1, memory.head.end - 1, -1):
-        if count_of(nest, at, s, d) > 1:
+        if nest.counts[s, d] > 1:
             if slots[s, LANES] == NO_LANES or slots[s, MERGES + entry.tensor] == 0:
                 break
             run = s
@@ -109,18 +95,18 @@ def shared_from(nest, at, memory, entry, d):
 
 
 @compiled
-def axis_values(nest, at, memory, entry, halo, d, values):
+def axis_values(nest, memory, entry, halo, d, values):
     """Write, for each value of a dimension of a sliding axis, its instance and the tiles that it lies in.
 
     ``values`` (8, n): the instance outside, the tile of the child, the box of the instances that share with it, and the
     tile before, which is empty where nothing carries over; ``halo`` is the slot that moves the tile, -1 if none does.
     """
     slots, end, child, size = memory.slots, memory.head.end, entry.child, nest.sizes[d]
-    run = shared_from(nest, at, memory, entry, d)
+    run = shared_from(nest, memory, entry, d)
     for p in range(size):
         low, high, before, until, lane, near, far = 0, size, 0, 0, 0, 0, size
         for s in range(child):
-            step, count = np.int64(nest.steps[s, d, at]), count_of(nest, at, s, d)
+            step, count = nest.steps[s, d], nest.counts[s, d]
             if count == 1:
                 continue
             index = (p - low) // step
@@ -152,26 +138,26 @@ def held(first, second, p, r, a, b):
 
 
 @compiled
-def moved_by(nest, at, slots, end, inner, d):
+def moved_by(nest, slots, end, inner, d):
     """Return the slot whose loop over ``d`` stands at the place ``inner``, -1 if none does."""
     for s in range(end):
-        if slots[s, LANES] == NO_LANES and count_of(nest, at, s, d) > 1 and place_of(nest, at, s, d) == inner:
+        if slots[s, LANES] == NO_LANES and nest.counts[s, d] > 1 and place_of(nest, s, d) == inner:
             return s
     return -1
 
 
 @compiled
-def crossing(nest, at, memory, entry, unit, inner, lanes, out, work):
+def crossing(nest, memory, entry, unit, inner, lanes, out, work):
     """Write the words along a sliding axis that each instance exchanges, over all visits, to ``out`` (instances)."""
     dims, factors = (unit.first, unit.second), (unit.stride, unit.dilation)
     moving, halo = 0, -1
     if entry.kind <= READ and entry.computes == 0 and inner >= 0:
-        moving = 1 if moved_by(nest, at, memory.slots, entry.child, inner, dims[1]) >= 0 else 0
-        halo = moved_by(nest, at, memory.slots, entry.child, inner, dims[moving])
+        moving = 1 if moved_by(nest, memory.slots, entry.child, inner, dims[1]) >= 0 else 0
+        halo = moved_by(nest, memory.slots, entry.child, inner, dims[moving])
     first, second = work.values[0], work.values[1]
     d, e, a, b = dims[moving], dims[1 - moving], factors[moving], factors[1 - moving]
-    axis_values(nest, at, memory, entry, halo, d, first)
-    axis_values(nest, at, memory, entry, -1, e, second)
+    axis_values(nest, memory, entry, halo, d, first)
+    axis_values(nest, memory, entry, -1, e, second)
     for p in range(nest.sizes[d]):
         for r in range(nest.sizes[e]):
             if p - b >= first[GROUP_LOW, p] and r + a < second[GROUP_HIGH, r]:
@@ -191,7 +177,7 @@ def crossing(nest, at, memory, entry, unit, inner, lanes, out, work):
 
 
 @compiled
-def order_loops(nest, at, memory, unit, cuts, worth):
+def order_loops(nest, memory, unit, cuts, worth):
     """Order the loops of a sliding axis of the output as sums are delivered: keeper by keeper, time, then lanes.
 
     Lanes go by level and, at each, by dimension. Writes what one iteration of each loop is worth in a number that
@@ -210,25 +196,25 @@ def order_loops(nest, at, memory, unit, cuts, worth):
                     for t in range(s, begin - 1, -1):
                         if slots[t, LEVEL] == level:
                             worth[t, k] = total
-                            total *= count_of(nest, at, t, pair[k])
+                            total *= nest.counts[t, pair[k]]
         cuts[i, 0] = total
         for s in range(ends[i] - 1, begin - 1, -1):
             if slots[s, LANES] == NO_LANES:
-                later = 1 if nest.ranks[s, pair[1], at] > nest.ranks[s, pair[0], at] else 0
+                later = 1 if nest.ranks[s, pair[1]] > nest.ranks[s, pair[0]] else 0
                 for k in (later, 1 - later):
                     worth[s, k] = total
-                    total *= count_of(nest, at, s, pair[k])
+                    total *= nest.counts[s, pair[k]]
         cuts[i, 1] = total
 
 
 @compiled
-def keys(nest, at, memory, d, worth, values):
+def keys(nest, memory, d, worth, values):
     """Write for each value of a dimension its instance, and its place in the order of `order_loops`."""
     slots, end = memory.slots, memory.head.end
     for p in range(nest.sizes[d]):
         low, lane, key = 0, 0, 0
         for s in range(end):
-            step, count = np.int64(nest.steps[s, d, at]), count_of(nest, at, s, d)
+            step, count = nest.steps[s, d], nest.counts[s, d]
             if count > 1:
                 index = (p - low) // step
                 low += index * step
@@ -255,18 +241,18 @@ def sort_both(keys, places, size):
 
 
 @compiled
-def delivered(nest, at, memory, unit, since, lanes, out, work):
+def delivered(nest, memory, unit, since, lanes, out, work):
     """Write how often each instance is the lowest, and the first, to touch a word of the output, to ``out`` (e, i).
 
     Rows go from the memory outward, two for each keeper on the way: how often it is the lowest of the lanes in the
     keeper's visit (and the lowest and first inside it), and how often the first of all in that visit of the next one.
     """
     last, cuts, worth = memory.head.last, work.cuts, work.worth
-    order_loops(nest, at, memory, unit, cuts, worth)
+    order_loops(nest, memory, unit, cuts, worth)
     d, e, a, b = unit.first, unit.second, unit.stride, unit.dilation
     first, second = work.values[0], work.values[1]
-    keys(nest, at, memory, d, worth[:, 0 if d < e else 1], first)
-    keys(nest, at, memory, e, worth[:, 1 if d < e else 0], second)
+    keys(nest, memory, d, worth[:, 0 if d < e else 1], first)
+    keys(nest, memory, e, worth[:, 1 if d < e else 0], second)
     chain, places = work.touches[0], work.touches[1]
     for p in range(nest.sizes[d]):
         for r in range(nest.sizes[e]):
@@ -289,13 +275,13 @@ def delivered(nest, at, memory, unit, since, lanes, out, work):
 
 
 @compiled
-def own_values(nest, at, memory, entry, inner, d, plain, lanes, out):
+def own_values(nest, memory, entry, inner, d, plain, lanes, out):
     """Write the words of a plain axis, or the pieces of a dimension that the tensor lacks, of each instance."""
     slots, end = memory.slots, memory.head.end
     for p in range(nest.sizes[d]):
         low, lane, counted = 0, 0, True
         for s in range(end if plain else entry.child):
-            step, count = np.int64(nest.steps[s, d, at]), count_of(nest, at, s, d)
+            step, count = nest.steps[s, d], nest.counts[s, d]
             if count == 1:
                 continue
             index = (p - low) // step
@@ -303,7 +289,7 @@ def own_values(nest, at, memory, entry, inner, d, plain, lanes, out):
             if slots[s, LANES] == OUTER_LANES and s < end:
                 lane = lane * count + index
             if not plain and index > 0:
-                does = role(nest, at, memory, entry, inner, s, d)
+                does = role(nest, memory, entry, inner, s, d)
                 counted = counted and does not in (PICK, LONE)
         if lane < lanes[d] and counted and (plain or low == p):
             out[lane] += 1

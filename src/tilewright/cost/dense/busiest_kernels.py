@@ -5,7 +5,7 @@ axis of the output (they go to the lowest of the lanes that touch a word, so tha
 and operands with holes carried over by lanes of unequal width (a narrow lane may hold less of its next tile than a wide
 one). Only mappings of these kinds come here. `walks` writes down what the walk needs to know of a machine.
 
-``nest`` is the batch (`walk_records.WalkedNests`), ``at`` the mapping looked at.
+``nest`` is the mapping looked at (`walk_records.UnpackedNest`).
 """
 
 # ruff: noqa: PLR0913, PLR0917  (as in `axis_kernels`)
@@ -18,11 +18,9 @@ import numpy as np
 from tilewright.base import stamped
 from tilewright.cost.dense import axis_kernels, walk_records
 from tilewright.cost.dense.axis_kernels import (
-    count_of,
     crossing,
     delivered,
     innermost_of,
-    outside_of,
     own_values,
     pieces,
 )
@@ -86,7 +84,7 @@ def memory_at(tables, m):
 
 
 @compiled
-def combines(nest, at, memory, span):
+def combines(nest, memory, span):
     """Whether the parent adds up partial sums of instances between it and its child, which do not merge (rule 5).
 
     ``span``: slots between.
@@ -97,7 +95,7 @@ def combines(nest, at, memory, span):
             continue
         broken = False
         for s in range(span[1] - 1, span[0] - 1, -1):
-            if count_of(nest, at, s, d) > 1:
+            if nest.counts[s, d] > 1:
                 merges = slots[s, LANES] != NO_LANES and slots[s, MERGES + output] > 0
                 if slots[s, LANES] != NO_LANES and (not merges or (broken and kinds[d] == SLIDING)):
                     return True
@@ -106,7 +104,7 @@ def combines(nest, at, memory, span):
 
 
 @compiled
-def followed_from(nest, at, memory):
+def followed_from(nest, memory):
     """Return the keeper from which on partial sums are followed inward: the last whose sums all start from zero.
 
     It is the first keeper of all, 0, unless one combines what its child sends; -1 where this memory is given none.
@@ -116,42 +114,42 @@ def followed_from(nest, at, memory):
         return -1
     since = 0
     for i in range(1, last + 1):
-        if combines(nest, at, memory, (ends[i - 1], ends[i])):
+        if combines(nest, memory, (ends[i - 1], ends[i])):
             since = i
     return since if since < last else -1
 
 
 @compiled
-def another_may_be(nest, at, memory, since):
+def another_may_be(nest, memory, since):
     """Whether another instance than the first may be the busiest, ``since`` being `followed_from`."""
     slots, head = memory.slots, memory.head
     for u in range(head.units):
         unit = unit_of(memory, u)
-        if unit.kind == SLIDING and (spread(nest, at, slots, unit.first, head.end)
-                                     or spread(nest, at, slots, unit.second, head.end)):
+        if unit.kind == SLIDING and (spread(nest, slots, unit.first, head.end)
+                                     or spread(nest, slots, unit.second, head.end)):
             if unit.tensor == head.output:
                 if since >= 0:
                     return True
-            elif max(unit.stride, unit.dilation) > 1 and (ragged(nest, at, slots, unit.first)
-                                                          or ragged(nest, at, slots, unit.second)):
+            elif max(unit.stride, unit.dilation) > 1 and (ragged(nest, slots, unit.first)
+                                                          or ragged(nest, slots, unit.second)):
                 return True
     return False
 
 
 @compiled
-def ragged(nest, at, slots, d):
+def ragged(nest, slots, d):
     """Whether a loop over ``d`` leaves a rest."""
     for s in range(len(slots)):
-        if outside_of(nest, at, s, d) % nest.steps[s, d, at] > 0:
+        if nest.outside[s, d] % nest.steps[s, d] > 0:
             return True
     return False
 
 
 @compiled
-def spread(nest, at, slots, d, end):
+def spread(nest, slots, d, end):
     """Whether lanes outside slot ``end`` spread dimension ``d``."""
     for s in range(end):
-        if slots[s, LANES] != NO_LANES and count_of(nest, at, s, d) > 1:
+        if slots[s, LANES] != NO_LANES and nest.counts[s, d] > 1:
             return True
     return False
 
@@ -166,7 +164,7 @@ def instances(member, lanes, c):
 
 
 @compiled
-def tabulate(nest, at, memory, since, lanes, tables, work):
+def tabulate(nest, memory, since, lanes, tables, work):
     """Write the factors of every entry to ``tables`` (cluster or rest, e, instances); ``rest`` comes last."""
     head, member = memory.head, memory.clusters
     rest = len(tables) - 1
@@ -174,30 +172,30 @@ def tabulate(nest, at, memory, since, lanes, tables, work):
         tables[c, :head.entries, :instances(member, lanes, c)] = 1
     for e in range(head.entries):
         entry = entry_of(memory, e)
-        inner = innermost_of(nest, at, memory.slots, memory.relevant[entry.tensor], entry.advancing)
+        inner = innermost_of(nest, memory.slots, memory.relevant[entry.tensor], entry.advancing)
         for u in range(head.units):
             unit = unit_of(memory, u)
             if unit.tensor != entry.tensor:
                 continue
             d, slides, plain = unit.first, unit.kind == SLIDING, unit.kind == PLAIN
             if not slides and member[d] < 0:
-                tables[rest, e, 0] *= pieces(nest, at, memory, entry, inner, d, plain, work)
+                tables[rest, e, 0] *= pieces(nest, memory, entry, inner, d, plain, work)
                 continue
             told = lanes[d] * (lanes[unit.second] if slides else 1)
             if entry.kind >= LOWEST and slides:
                 if entry.kind == LOWEST and entry.number == 0 and since >= 0:
                     rows = 2 * (head.last - since)
                     work.factors[:rows, :told] = 0
-                    delivered(nest, at, memory, unit, since, lanes, work.factors, work)
+                    delivered(nest, memory, unit, since, lanes, work.factors, work)
                     for k in range(rows):
                         spread_out(tables[member[d], e + k], work.factors[k], unit, member, lanes)
                 continue
             out = work.factors[0]
             out[:told] = 0
             if slides:
-                crossing(nest, at, memory, entry, unit, inner, lanes, out, work)
+                crossing(nest, memory, entry, unit, inner, lanes, out, work)
             else:
-                own_values(nest, at, memory, entry, inner, d, plain, lanes, out)
+                own_values(nest, memory, entry, inner, d, plain, lanes, out)
             spread_out(tables[member[d], e], out, unit, member, lanes)
 
 
@@ -278,14 +276,14 @@ def busy(words, bits, rates, view):
 
 
 @compiled
-def count_instances(nest, at, memory, another, work):
+def count_instances(nest, memory, another, work):
     """Write the lanes outside a memory along each dimension of a sliding axis; return the instances that they make."""
     lanes, slots, member, most = work.lanes, memory.slots, memory.clusters, work.tables.shape[2]
     for d in range(len(member)):
         lanes[d] = 1
         for s in range(memory.head.end):
             if another and member[d] >= 0 and slots[s, LANES] == OUTER_LANES:
-                lanes[d] *= count_of(nest, at, s, d)
+                lanes[d] *= nest.counts[s, d]
     total = 1
     # More instances than the tables have room for: the first one alone is counted.
     for c in range(len(work.tables)):
@@ -297,17 +295,17 @@ def count_instances(nest, at, memory, another, work):
 
 
 @compiled
-def walk(nest, at, memory, rates, every, work):
+def walk(nest, memory, rates, every, work):
     """Write the words of the busiest instances of a memory to ``work``; return whether it did.
 
     Does nothing, unless for ``every``, where the first instance is the busiest for sure.
     """
-    since = followed_from(nest, at, memory)
-    another = another_may_be(nest, at, memory, since)
+    since = followed_from(nest, memory)
+    another = another_may_be(nest, memory, since)
     if not another and not every:
         return False
-    total = count_instances(nest, at, memory, another, work)
-    tabulate(nest, at, memory, since, work.lanes, work.tables, work)
+    total = count_instances(nest, memory, another, work)
+    tabulate(nest, memory, since, work.lanes, work.tables, work)
     for index in range(total):
         gather(memory, since, work.lanes, work.tables, index, work.words)
         for view in range(len(work.most)):
@@ -321,11 +319,11 @@ def walk(nest, at, memory, rates, every, work):
 
 
 @compiled
-def first_is_busiest(nest, at, tables):
+def first_is_busiest(nest, tables):
     """Whether the first instance is the busiest of every memory."""
     for m in range(len(tables.heads)):
         memory = memory_at(tables, m)
-        if another_may_be(nest, at, memory, followed_from(nest, at, memory)):
+        if another_may_be(nest, memory, followed_from(nest, memory)):
             return False
     return True
 
@@ -347,24 +345,40 @@ def tell(words, told, at):
                 told[view, t, kind, at] = words[view, t, kind]
 
 
+@compiled
+def unpack(batch, at, which, wanted, nest):
+    """Write the dimensions ``(d)`` of a mapping that are ``wanted`` to ``nest``: its loops are looked at often."""
+    for d in range(len(nest.sizes)):
+        if which[d] != wanted:
+            continue
+        outside = nest.sizes[d]
+        for s in range(len(nest.steps)):
+            step = np.int64(batch.steps[s, d, at])
+            nest.steps[s, d], nest.ranks[s, d], nest.outside[s, d] = step, batch.ranks[s, d, at], outside
+            nest.counts[s, d] = (outside + step - 1) // step
+            outside = step
+
+
 @entry
 @_named
-def settle(nest: Compiled, span: Compiled, tables: Compiled, rates: Compiled, leakage: Compiled, work: Compiled,
+def settle(batch: Compiled, span: Compiled, tables: Compiled, rates: Compiled, leakage: Compiled, work: Compiled,
            out: Compiled, told: Compiled) -> Compiled:
     """Put cycles right in ``out`` (rows of programs, b) of mappings whose busiest instances are not the first ones.
 
     Where ``out`` has no rows, write the words of the busiest instances to ``told`` (m, view, tensor, kind, b) instead,
     where they are not the first: one function for both, as what they share takes long to compile.
     """
-    every = len(out) > 0
+    every, nest = len(out) > 0, work.nest
     for i in range(span[0], span[1]):
-        if first_is_busiest(nest, i, tables):
+        unpack(batch, i, tables.telling, 1, nest)
+        if first_is_busiest(nest, tables):
             continue
+        unpack(batch, i, tables.telling, 0, nest)
         column = i if rates.shape[3] > 1 else 0
         blocked, slowest = np.int64(0), np.int64(0)
         for m in range(len(tables.heads)):
             memory, own = memory_at(tables, m), rates[m, :, :, column]
-            if walk(nest, i, memory, own, every, work):
+            if walk(nest, memory, own, every, work):
                 if every:
                     slowest = slowest_port(memory, own, work.busiest, slowest)
                     blocked += work.most[BLOCKING] if memory.head.single > 0 else 0

@@ -25,6 +25,7 @@ from tilewright.cost.dense.walk_records import (
     STEADY,
     STEPS,
     TRAFFIC,
+    PackedNests,
     WalkWork,
 )
 from tilewright.cost.dense.walks import Walks
@@ -254,7 +255,7 @@ class DenseModel:
         if work is None:
             work = self._scratch.__dict__["walk"] = self.walks.work()
         leakage = np.atleast_1d(np.asarray(columns.numbers[LEAKAGE], dtype=np.float64))
-        settle(self.walks.nests(batch.steps, batch.ranks), span, self.walks.tables, rates, leakage, work, out,
+        settle(PackedNests(batch.steps, batch.ranks), span, self.walks.tables, rates, leakage, work, out,
                np.empty((0,) * 5))
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:

@@ -25,15 +25,24 @@ NO_LANES, OUTER_LANES, INNER_LANES = range(3)
 """Slots of temporal loops, of lanes that make instances of a memory, and of lanes inside one instance of it."""
 
 
-class WalkedNests(NamedTuple):
+class PackedNests(NamedTuple):
     """The loop nests of a batch."""
 
     steps: Any
-    """``(s, d, b)``."""
     ranks: Any
-    """``(s, d, b)``."""
+    """``steps`` and ``ranks``: ``(s, d, b)``."""
+
+
+class UnpackedNest(NamedTuple):
+    """One of them."""
+
     sizes: Any
     """``(d)``."""
+    steps: Any
+    ranks: Any
+    outside: Any
+    counts: Any
+    """``(s, d)`` each; the last two: nominal extents outside slots, and nominal iterations of loops."""
 
 
 class WalkHead(NamedTuple):
@@ -102,6 +111,8 @@ class WalkTables(NamedTuple):
     """``(t, d)``: whether a tensor has a dimension."""
     bits: Any
     """``(m, t)``: of a word."""
+    telling: Any
+    """``(d)``: whether loops over a dimension tell if another instance than the first may be the busiest."""
 
 
 class WalkedMemory(NamedTuple):
@@ -121,6 +132,7 @@ class WalkedMemory(NamedTuple):
 class WalkWork(NamedTuple):
     """Arrays for one thread to work in."""
 
+    nest: UnpackedNest
     values: Any
     """``(2, 8, n)``: rows of the values of the two dimensions of an axis, as `axis_kernels` names them."""
     factors: Any

@@ -26,7 +26,8 @@ from tilewright.cost.dense.walk_records import (
     SLIDING,
     UPDATE,
     VIEWS,
-    WalkedNests,
+    PackedNests,
+    UnpackedNest,
     WalkEntry,
     WalkHead,
     WalkTables,
@@ -162,8 +163,10 @@ class Walks:
                  for name in self.layout.dimensions]
         relevant = [[name in tensor.dimensions for name in self.layout.dimensions] for tensor in tensors]
         bits = [[int(held_bits(tensor, self.accelerator) * self._parts) for tensor in tensors] for _ in self.levels]
+        followed = any(head.output >= 0 for head in heads)
+        telling = [followed or cluster >= 0 for cluster in self._clusters]
         found = (_padded(slots), heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters,
-                 relevant, bits)
+                 relevant, bits, telling)
         return WalkTables(*(np.array(table, dtype=np.int64) for table in found))
 
     def _slot(self, level: int, slot: Slot) -> list[int]:
@@ -215,7 +218,7 @@ class Walks:
         names, count = [tensor.name for tensor in self.operator.tensors], steps.shape[2]
         keys = [(view, level, name, kind) for level, view, name, kind in product(self.levels, VIEWS, names, KINDS)]
         words = np.array([np.broadcast_to(first.get(key, 0.0), count) for key in keys], dtype=np.float64)
-        settle(self.nests(steps, ranks), (0, count), self.tables, self.rates(columns), np.zeros(1), self.work(),
+        settle(PackedNests(steps, ranks), (0, count), self.tables, self.rates(columns), np.zeros(1), self.work(),
                np.empty((0, 0)), words.reshape(len(self.levels), len(VIEWS), len(names), len(KINDS), count))
         return {key: row for key, row in zip(keys, words, strict=True) if key in first}
 
@@ -223,10 +226,6 @@ class Walks:
     def sizes(self) -> Integers:
         """Sizes of the dimensions."""
         return np.array([self.operator.sizes[name] for name in self.layout.dimensions], dtype=np.int64)
-
-    def nests(self, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> WalkedNests:
-        """Return a batch as the walk takes it."""
-        return WalkedNests(steps, ranks, self.sizes)
 
     def work(self) -> WalkWork:
         """Return arrays for one thread to work in."""
@@ -240,9 +239,10 @@ class Walks:
         def room(*shape: int) -> Integers:
             return np.empty(shape, dtype=np.int64)
 
-        return WalkWork(values=room(2, 8, longest), factors=room(max(2, entries), most), touches=room(2, longest),
-                        pieces=room(2, slots + 2), cuts=room(max(1, tables.ends.shape[1]), 2), worth=room(slots, 2),
-                        lanes=room(len(self.layout.dimensions)),
+        nest = UnpackedNest(self.sizes, *(room(*self.layout.shape) for _ in range(4)))
+        return WalkWork(nest=nest, values=room(2, 8, longest), factors=room(max(2, entries), most),
+                        touches=room(2, longest), pieces=room(2, slots + 2), cuts=room(max(1, tables.ends.shape[1]), 2),
+                        worth=room(slots, 2), lanes=room(len(self.layout.dimensions)),
                         tables=room(max(clusters, default=-1) + 2, entries, most), words=room(tensors, len(KINDS)),
                         most=room(len(VIEWS)), busiest=room(len(VIEWS), tensors, len(KINDS)))
 
