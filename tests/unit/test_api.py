@@ -105,7 +105,9 @@ def test_every_name_of_the_package_is_there():
         _ = tw.nothing_like_this
 
 
-@pytest.mark.parametrize("module", ["tilewright", "tilewright.api.evaluation", "tilewright.api.runs"])
+@pytest.mark.parametrize("module", [
+    "tilewright", *(f"tilewright.api.{name}" for name in (
+        "evaluation", "fusing", "network_fronts", "packing", "recommending", "runs"))])
 def test_examples_in_docstrings_run(module):
     assert all(hasattr(tw, name) for name in tw.__all__)  # so that all are loaded, and their examples with them
     found = doctest.testmod(importlib.import_module(module))

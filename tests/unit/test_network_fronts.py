@@ -42,6 +42,7 @@ def test_no_point_is_below_the_bound_and_none_of_the_run_beats_all(run):
     assert within.energy_pj <= run.energy_pj * (1 + 1e-12) and within.latency_cycles <= run.latency_cycles
     assert min(point.edp for point in front.points) <= totals.edp * (1 + 1e-12)
     assert front.within(energy=front.points[1].energy_pj) == front.points[1]
+    assert front.within(energy=run.energy_pj).latency_cycles <= run.latency_cycles
     for wrong, said in (({"latency": 1}, "The least is"), ({}, "latency or an energy"),
                         ({"energy": 1.0}, "at least one point")):
         with pytest.raises(tw.InputError, match=said):

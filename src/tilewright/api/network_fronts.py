@@ -45,7 +45,7 @@ class NetworkFront:
     >>> front = run.front()
     >>> front.tolerance, front.points[0].latency_cycles <= run.latency_cycles
     (0.0, True)
-    >>> front.within(latency=run.latency_cycles).energy_pj <= run.energy_pj
+    >>> front.within(energy=run.energy_pj).latency_cycles <= run.latency_cycles
     True
     """
 
@@ -118,9 +118,12 @@ def network_front_record(run: RunRecord, within: str = "") -> NetworkFrontRecord
 
 
 def _place(points: Sequence[NetworkPointRecord | NetworkPoint], what: str, most: float) -> int | None:
-    """Return which point is best by the other figure among those within the ``most`` of one; None where none is."""
+    """Return which point is best by the other figure among those within the ``most`` of one; None where none is.
+
+    The energy of a run is summed in another order, so that the last digits may differ.
+    """
     known = [place for place, point in enumerate(points)
-             if (point.latency_cycles if what == "latency" else point.energy_pj) <= most]
+             if (point.latency_cycles if what == "latency" else point.energy_pj) <= most * (1 + 1e-12)]
     return None if not known else known[-1] if what == "latency" else known[0]
 
 

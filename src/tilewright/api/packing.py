@@ -26,8 +26,8 @@ class PackingRun(OnSheet):
     >>> import tilewright as tw
     >>> from tilewright.packing import Buffers
     >>> run = tw.pack(Buffers(("a", "b", "c"), lower=[0, 2, 3], upper=[3, 9, 9], size=[4, 4, 4]))
-    >>> run.packing.height, run.packing.bound, run.offsets["b"]
-    (8, 8, 4)
+    >>> run.packing.height, run.packing.bound, sorted(run.offsets.values())
+    (8, 8, [0, 4, 4])
     """
 
     name: str

@@ -133,9 +133,9 @@ class Recommendation(OnSheet):
     >>> import tilewright as tw
     >>> advice = tw.recommend("matmul:M=256,N=256,K=64", arch="sagar")
     >>> advice.cost, advice.best, advice.regret, advice.source
-    (280, 280, 0.0, 'exact')
+    (266, 266, 0.0, 'exact')
     >>> str(advice.configuration["matmul"])
-    '32x32 of 4x4 os'
+    '16x64 of 4x4 ws'
     """
 
     network: str
