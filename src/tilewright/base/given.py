@@ -1,6 +1,7 @@
 """What people call from Python: an argument of a type that a function does not take is one clear error."""
 
 import ast
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
@@ -28,7 +29,7 @@ def offered_as(package: str, name: str, function: Callable[..., Any]) -> Callabl
         except InputError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            wrong = _wrong(function, given, named)
+            wrong = _wrong(function, package, given, named)
             if wrong is None:
                 raise
             raise wrong from error
@@ -37,7 +38,8 @@ def offered_as(package: str, name: str, function: Callable[..., Any]) -> Callabl
     return call
 
 
-def _wrong(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> InputError | None:
+def _wrong(function: Callable[..., Any], package: str, given: Sequence[Any], named: Mapping[str, Any],
+           ) -> InputError | None:
     """Return the error of the first argument that is of none of the types which the function says it takes."""
     from inspect import signature as signature_of  # noqa: PLC0415  (late: most programs never need it)
 
@@ -48,7 +50,7 @@ def _wrong(function: Callable[..., Any], given: Sequence[Any], named: Mapping[st
         return None
     for name, value in arguments.items():
         hint = signature.parameters[name].annotation
-        kinds = () if hint is signature.empty else _kinds(hint)
+        kinds = () if hint is signature.empty else _kinds(hint, package)
         taken = tuple(_NUMBERS.get(kind, kind) for kind in kinds)
         if kinds and (not isinstance(value, taken) or isinstance(value, bytes)):  # numbers to Python, one by one
             *others, last = [kind.__name__ for kind in kinds if kind is not NoneType]
@@ -57,10 +59,10 @@ def _wrong(function: Callable[..., Any], given: Sequence[Any], named: Mapping[st
     return None
 
 
-def _kinds(hint: Any) -> tuple[type, ...]:
+def _kinds(hint: Any, package: str) -> tuple[type, ...]:
     """Return the types that an annotation allows; none where it says more than types do."""
     if isinstance(hint, str):
-        kinds: list[Any] = _written(ast.parse(hint, mode="eval").body)
+        kinds: list[Any] = _written(ast.parse(hint, mode="eval").body, package)
     else:
         members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         kinds = [get_origin(member) or member for member in members]
@@ -68,10 +70,11 @@ def _kinds(hint: Any) -> tuple[type, ...]:
     return tuple(kinds) if plain else ()
 
 
-def _written(hint: ast.expr) -> list[type | None]:
-    """Return what an annotation that is text names; None for what is not among `_WRITTEN`."""
+def _written(hint: ast.expr, package: str) -> list[type | None]:
+    """Return what an annotation that is text names; None for what is neither among `_WRITTEN` nor in the package."""
     if isinstance(hint, ast.BinOp):
-        return [*_written(hint.left), *_written(hint.right)]
+        return [*_written(hint.left, package), *_written(hint.right, package)]
     if isinstance(hint, ast.Subscript):
-        return _written(hint.value)
-    return [_WRITTEN.get(ast.unparse(hint).rpartition(".")[2])]
+        return _written(hint.value, package)
+    name = ast.unparse(hint).rpartition(".")[2]
+    return [_WRITTEN.get(name) or getattr(sys.modules.get(package), name, None)]
