@@ -90,7 +90,7 @@ class SpaceOptions:
     precision: str = option("auto", "--precision", metavar="WORDS", says=(
         "Which words tensors have: auto, the model's types that lanes take whole (not fp32 alone, which files hold "
         "where nobody chose); model, all its types; machine, as wide as the machine's; a type (int8, fp16, mxfp4) or "
-        "some by role (inputs=fp16,weights=int4)."))
+        "some by role, with commas between (weights=int4)."))
     bind: Mapping[str, int | str] | None = option(None, "--bind", kind="sizes", metavar="NAME=SIZE", says=(
         "Size of a dynamic dimension of a network (batch=4), or an option of one of the zoo. Repeatable."))
 
@@ -158,7 +158,7 @@ class Goal:
 
     objective: str = option("edp", "--objective", "-o", always=True, says=(
         "What to minimise: latency, energy, edp, power, traffic, latency-area, ... or a weighted sum such as "
-        "'0.7*latency+0.3*energy', each part then in multiples of its lower bound."))
+        "'0.7*latency + 0.3*energy', each part then in multiples of its lower bound."))
 
 
 @dataclass(frozen=True, kw_only=True)

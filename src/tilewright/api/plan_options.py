@@ -115,7 +115,7 @@ class ResidencyOptions(KeptOptions, OnMachine):
         "An accelerator, whose main memory and operations count: a preset (tilewright list accelerators), or a file."))
     _: KW_ONLY
     pads: str | Sequence[Pad] = option("3x128KB", "--pads", metavar="PADS", always=True, says=(
-        "Scratchpads: 3x128KB, or by the roles that they may hold, in=256KB,weights=512KB,out=256KB."))
+        "Scratchpads: 3x128KB, or by the roles that they may hold, in=1MB,weights=2MB,out=1MB."))
     word: int = option(1, "--word", kind="whole", least=1, metavar="BYTES",
                        says="Addresses and room on scratchpads are in words of so many bytes.")
     bandwidth: str | None = option(None, "--bandwidth", "-w", metavar="RATE", says=(
