@@ -1,5 +1,8 @@
 """What every registered design method must do, whatever it does inside."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -139,6 +142,25 @@ def test_the_same_seed_gives_the_same_design_on_any_number_of_workers_and_what_i
             runner = Runner(keeper=kept, workers=workers)
             assert told(run(method, runner=runner)) == told(runs(method))
     assert runner.computed == 0
+
+
+HASHED = """
+from tilewright.codesign import DesignProblem, design, read_limits
+from tilewright.hardware import find_design_space
+from tilewright.jobs import Runner
+from tilewright.workload import UniqueOperator, matmul
+layers = [UniqueOperator(matmul("product", 64, 64, 64), 1, ("product",))]
+asked = DesignProblem.of([(layers, 1.0)], find_design_space("edge-s1"), read_limits("area=0.02mm2"))
+for method in ("digamma", "grid"):
+    found = design(asked, method, samples=300, proof=0, runner=Runner(workers=1))
+    print(found.score, *found.chosen.values(), [step.samples for step in found.history])
+"""
+
+
+def test_the_same_seed_gives_the_same_design_however_strings_are_hashed():
+    found = {subprocess.run([sys.executable, "-c", HASHED], env=os.environ | {"PYTHONHASHSEED": str(seed)}, check=True,
+                            capture_output=True, text=True).stdout for seed in range(3)}
+    assert len(found) == 1
 
 
 @EVERY

@@ -136,17 +136,24 @@ class Auto:
     def _first_machines(self) -> list[Machine]:
         """Return machines to begin with: the roomiest of those whose bounds are near the least.
 
-        What small buffers cost, bounds hardly tell.
+        What small buffers cost, bounds hardly tell. Where nothing but the power is limited, those with the least room
+        instead: it keeps mappings from being quicker than the power allows. So does the smallest array, which is slow.
         """
         if self.problem.space.alone:
             return [dict(self.problem.smallest)]
         boxes = self.boxes
         first = np.argsort(boxes.bound, kind="stable")[:128]
-        places = np.unique(reaching(self.problem, boxes.low[first], boxes.high[first]), axis=0)
+        reached = reaching(self.problem, boxes.low[first], boxes.high[first])
+        alone = {limit.what for limit in self.problem.limits} == {"power"}
+        places = np.unique(np.concatenate([reached, boxes.low[first][:alone * len(first)]]), axis=0)
         bounds, values = bounds_at(self.problem, places)[0], values_at(self.problem, places)
         roomy = np.log(np.column_stack(list(values.values()))).sum(axis=1)
-        chosen = dict.fromkeys(int(np.where(bounds <= bounds.min() * near, roomy, -np.inf).argmax()) for near in NEAR)
-        return [_row(values, at) for at in chosen]
+        room = -roomy if alone else roomy
+        chosen = dict.fromkeys(int(np.where(bounds <= bounds.min() * near, room, -np.inf).argmax()) for near in NEAR)
+        found: list[Machine] = [_row(values, at) for at in chosen]
+        slow = {key: self.problem.smallest[key] if key[1] in ("x", "y", "instances") else value
+                for key, value in found[0].items()}
+        return [*found, slow] if alone else found
 
     def _begin(self, machines: list[Machine]) -> None:
         """Pool the mappings to begin from, as they fit some machines and the roomiest; add the one that they need."""

@@ -242,6 +242,16 @@ def test_power_or_bytes_alone_may_be_limited(name: str, within: str) -> None:
         assert found.best is not None or found.rejected
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize(("name", "within"), [("edge-s2", "power=30mW"), ("tpu-like", "power=1W")])
+def test_where_power_alone_is_limited_slow_machines_are_searched_from_the_start(name: str, within: str,
+                                                                                seed: int) -> None:
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits(within))
+    found = design(asked, samples=400, seed=seed, runner=Runner(workers=1))
+    assert found.best is not None and found.power_mw <= asked.limits[0].most
+    assert found.bound <= found.score
+
+
 @pytest.mark.parametrize("name", ["edge-s2", "edge-s1", "eyeriss"])
 def test_arrays_vary_up_to_what_a_layer_can_use_and_the_same_mappings_cost_no_more_there(name: str) -> None:
     small = [UniqueOperator(matmul("product", 2, 3, 2), 1, ("product",)), UniqueOperator(matmul("other", 1, 7, 1), 1,

@@ -148,7 +148,7 @@ class DigammaBreeding(GenomeBreeding):
                 break
             parts = self._areas({key: column[over] for key, column in numbers.items()})
             drawn = (np.cumsum(parts, axis=0) < rng.random(len(left)) * parts.sum(axis=0)).sum(axis=0)
-            for key in {side[2] for side in self.designs.sides} & set(made.hardware):
+            for key in dict.fromkeys(side[2] for side in self.designs.sides if side[2] in made.hardware):
                 values, who = problem.space.ranges[key], left[drawn == 0]
                 fewer = made.hardware[key][who] * rng.uniform(0.5, 1.0, len(who))
                 made.hardware[key][who] = values.value(values.first_places(fewer))
