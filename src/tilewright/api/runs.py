@@ -65,7 +65,7 @@ class Run:
     def layer(self, name: str) -> LayerRecord:
         """Return the layer of this name; an unknown one is an `InputError`."""
         if name not in self.layers:
-            raise unknown_name("layer of this run", name, list(self.layers))
+            raise unknown_name("layer of this run", name, list(self.layers), "layer")
         return self.layers[name]
 
     def explain(self, layer: str, count: str) -> "tilewright.cost.Explanation | tilewright.cost.FigureExplanation":

@@ -104,7 +104,8 @@ def _job(where: str, place: int, cells: Mapping[str, str], clock_mhz: float,
     try:
         network, operator = _operator(cells["layer"], bind)
     except InputError as error:
-        raise InputError(f"{where} layer {error.field}", error.rule, error.given, error.mend) from None
+        kind = "" if error.field == "layer" else f" {error.field}"
+        raise InputError(f"{where} layer{kind}", error.rule, error.given, error.mend) from None
     times = {name: read_time(cells[name], clock_mhz, f"{where} {name}") for name in ("arrival", "deadline")
              if cells.get(name)}
     return LayerJob(cells.get("job") or f"{cells['layer']}#{place}", operator, network, count, (),

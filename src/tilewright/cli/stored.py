@@ -58,7 +58,7 @@ def _chosen(record: "tilewright.store.RunRecord", pattern: str) -> "tuple[tilewr
     """Return the distinct layers with a name that matches."""
     found = tuple(layer for layer in record.layers if any(fnmatchcase(name, pattern) for name in layer.names))
     if not found:
-        raise unknown_name("layer of this run", pattern, [layer.name for layer in record.layers])
+        raise unknown_name("layer of this run", pattern, [layer.name for layer in record.layers], "layer")
     return found
 
 

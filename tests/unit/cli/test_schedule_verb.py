@@ -249,7 +249,7 @@ LISTS = {
     "no layer": (LIST.replace("matmul:M=8 N=16 K=32", ""), "jobs.csv:2 layer: must be given"),
     "unknown column": (LIST.replace("deadline", "until"), "jobs.csv:1: must have the columns layer, job"),
     "operator": (LIST.replace("M=8 N=16", "M=8"), "jobs.csv:2 layer .*must give M, N, K"),
-    "unknown layer": (LIST.replace("ncf/mlp.2", "ncf/mlp.9"), "jobs.csv:4 layer .*must be a layer of ncf"),
+    "unknown layer": (LIST.replace("ncf/mlp.2", "ncf/mlp.9"), "jobs.csv:4 layer: must be a layer of ncf"),
     "count": (LIST.replace("b, 2,", "b, two,"), "jobs.csv:3 count: must be a positive integer"),
     "time": (LIST.replace("1ms", "soon"), "jobs.csv:3 deadline: must be a time with a unit"),
     "after nobody": (LIST.replace("a b", "a x"), "jobs.csv:4 after: must name jobs of the list"),
