@@ -16,8 +16,10 @@ from tilewright.cost.reference.proof_mappings import orders
 from tilewright.cost.reference.proofs import _together
 from tilewright.cost.reference.ragged import LeftChains, RaggedProof
 from tilewright.cost.reference.ragged_bounds import STEEPEST, PricedScore, RegionBounds
-from tilewright.cost.reference.ragged_counts import ChainCounts
-from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace, Rest
+from tilewright.cost.reference.ragged_counts import ChainCounts, may_part
+from tilewright.cost.reference.ragged_parts import RegionParts, WayToPart
+from tilewright.cost.reference.ragged_regions import PartOf, finer
+from tilewright.cost.reference.ragged_space import NO_LOOP, Case, RaggedSpace, Rest
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
 from tilewright.mapping import KeptSets, LevelLoops, Loop, Mapping, MappingBatch, MapSpace, full_keeps, is_legal
 from tilewright.workload import ROLES, convolution, einsum, matmul
@@ -176,9 +178,7 @@ def test_a_dimension_along_both_sides_of_an_array_may_be_cut_into_fewer_pieces_f
     space = RaggedSpace(space_of(operator, machine, "edp", True)[0], full_keeps(mapping, operator, machine))
     held_against_the_oracle([(space, case_of(space, mapping), mapping, walk(operator, machine, mapping))])
     proof, extents = RaggedProof(space, 1.0), np.array([[[7], [7], [3], [2], [1]]])
-    groups = [group[0] for group in space.space.groups]
-    at = space.groups.index((groups.index("M"),))
-    assert ChainCounts(space, (NO_LOOP, NO_LOOP), space.groups[at], extents, True).may_part().all()
+    assert may_part(space, extents).all()
     parts = ((5, "X"), (3, "Y"))
     assert (parts,) in proof._laid(0, [(7, 3, True)]) and (parts,) not in proof._laid(0, [(7, 3, False)])
     assert (((5, "X"), (2, "Y")),) not in proof._laid(0, [(7, 2, True)])
@@ -235,13 +235,55 @@ def test_parts_of_a_region_leave_no_mapping_out(seed):
         for _ in range(6):
             assert is_in(space, region, extents)
             bound = proof.bounds.made(region).bound(np.inf, 4)
-            parts = proof._parts(region, bound, [])
-            finer = proof._finer(region)
-            assert finer is None or is_in(space, finer, extents)
+            parts = proof.parts.of(region, bound, [], 1.0)
+            fine = finer(region)
+            assert fine is None or is_in(space, fine, extents)
             region = next((part for part in parts if is_in(space, part, extents)), None)
             assert region is not None
             if region.single:
                 break
+
+
+@pytest.mark.sample(40)
+@pytest.mark.parametrize("seed", range(200))
+def test_what_runs_innermost_where_it_does_not_tell_what_is_brought_in_changes_no_number(seed):
+    for space, case, _, _ in drawn(seed):
+        told: list[Case] = [(None,) * len(case)]
+        while cases := space.parted(told[-1]):
+            told.append(cases[seed % len(cases)])
+        for some in told:
+            for m in (m for m, rest in enumerate(some) if rest is None and m not in space._asked(some)):
+                for rest in (NO_LOOP, *map(Rest, range(len(space.classes)))):
+                    assert space.contents((*some[:m], rest, *some[m + 1:])) == space.contents(some)
+        while cases := space.parted(told[-1], any_memory=True):
+            told.append(cases[0])
+        assert None not in told[-1]
+
+
+def test_chains_that_add_the_same_are_one_and_none_is_lost():
+    rng = np.random.default_rng(3)
+    numbers, lanes, parted = rng.integers(0, 3, (200, 2)) / 3, rng.integers(0, 2, (200, 1)) / 7, rng.random(200) < 0.5
+    chains = LeftChains(rng.random(200), numbers, lanes, rng.integers(1, 9, (200, 3, 1)), parted)
+    alike, members = chains.alike()
+    assert sorted(np.concatenate(members).tolist()) == list(range(200)) and len(members) == len(alike.costs) < 40
+    for at, own in enumerate(members):
+        for all_of, first in zip(chains[1:3] + chains[4:], alike[1:3] + alike[4:], strict=True):
+            assert (all_of[own] == first[at]).all()
+        assert chains.costs[own].min() == alike.costs[at]
+
+
+def test_regions_are_parted_where_parting_has_raised_bounds_more():
+    parts = RegionParts(RegionBounds(next(drawn(0))[0]))
+    good, bad = (WayToPart(("extent", g, 1, 0), 0.5) for g in (0, 1))
+    whole = parts.bounds.whole()
+    for way, rises in ((good, (0.2, 0.3)), (bad, (0.0, 0.9))):
+        for part, rise in enumerate(rises):
+            parts.learn(replace(whole, part_of=PartOf(way.key, part, way.spread)), rise)
+    assert parts._growth(good, 1.0) < parts._growth(bad, 1.0)
+    # Where each of two parts gains a half of what is missing, four parts close it.
+    for part in range(2):
+        parts.learn(replace(whole, part_of=PartOf(("lanes", 0, 1, 0), part, 1.0)), 0.5)
+    assert parts._growth(WayToPart(("lanes", 0, 1, 0), 1.0), 1.0) == pytest.approx(np.log(4))
 
 
 @pytest.mark.parametrize("seed", [1802, 2024])

@@ -1,44 +1,42 @@
 """Checks that nothing in a space of mappings whose tiles need not divide scores below a claim; a program of its own.
 
 It shares no code with the searches, bounds and engine whose claims it checks. What memories keep is gone through set by
-set. Each space is parted into regions: by what runs innermost at each memory, by lanes, by extents. What no mapping of
-a region scores below is found by weak duality (`ragged_bounds`); what by the slope of that bound costs too much is left
-out of the region. Where few chains of extents are left, all of them are tried together, pieces and remainders counted
-one by one (`ragged_counts`); the few that still come below the claim are written out as mappings, and scored by who
-asks.
+set. Each space is parted into regions (`ragged_parts`): by what runs innermost at each memory, by lanes, by extents.
+What no mapping of a region scores below is found by weak duality (`ragged_bounds`); what by the slope of that bound
+costs too much is left out of the region. Where few different chains of extents are left, all of them are tried
+together, pieces and remainders counted one by one (`ragged_counts`); the few that still come below the claim are
+written out as mappings, and scored by who asks.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
-from math import exp, log, prod
+from math import log, prod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.reference.proof_mappings import orders
-from tilewright.cost.reference.proof_space import EQUAL, GivenUp, Indices, Values, laid_out, whole
+from tilewright.cost.reference.proof_space import EQUAL, Indices, Values, laid_out, whole
 from tilewright.cost.reference.ragged_bounds import (
     TURNS,
     ChainWalk,
-    Region,
     RegionBound,
     RegionBounds,
     RegionRows,
 )
-from tilewright.cost.reference.ragged_counts import ChainCounts, ceil_div
+from tilewright.cost.reference.ragged_counts import ChainCounts, ceil_div, may_part
+from tilewright.cost.reference.ragged_parts import RegionParts
+from tilewright.cost.reference.ragged_regions import Region, finer
 from tilewright.cost.reference.ragged_space import NO_LOOP, RaggedSpace
 from tilewright.mapping import LevelLoops, Loop, Mapping
 
-MOST_JOINED, MOST_LISTED, FEW, MOST_SPLIT = 500_000, 30_000, 300, 500
-"""Combinations of chains, chains of a group, and chains of all groups that are few enough to take extents one by one;
-and ranges of extents at a node."""
+MOST_JOINED, MOST_LISTED, FEW = 500_000, 50_000, 300
+"""Combinations of chains, chains of a group, and different ones of all groups that are few enough to be tried."""
 MOST_TRIED_TOGETHER = 20_000
 """Combinations of chains of ranges that are tried together before these are taken apart."""
-LANES = 10
-"""How much more a difference in lanes counts than one in extents where a region is parted."""
 AT_ONCE, FEW_TURNS = 100_000, 4
 """Combinations that are counted at once, and turns for the bound of a region of which few chains are left."""
 
@@ -59,6 +57,16 @@ class LeftChains(NamedTuple):
     """``(n, v, k)``, or none where these are ranges."""
     parted: NDArray[np.bool_]
 
+    def alike(self) -> tuple["LeftChains", list[Indices]]:
+        """Return one chain for all that add the same numbers, at the least of their costs, and which they are."""
+        _, kinds = np.unique(np.column_stack([self.numbers, self.lanes, self.parted]), axis=0, return_inverse=True)
+        order = np.lexsort([self.costs, kinds])
+        begins = np.flatnonzero(np.diff(kinds[order], prepend=-1))
+        firsts, members = order[begins], np.split(order, begins)[1:]
+        extents = self.extents[firsts] if self.extents.size else self.extents
+        return LeftChains(self.costs[firsts], self.numbers[firsts], self.lanes[firsts], extents, self.parted[
+            firsts]), members
+
 
 @dataclass(eq=False)
 class RaggedProof:
@@ -74,7 +82,9 @@ class RaggedProof:
         self.cut = log(self.claim) + np.log1p(-EQUAL)
         self.count = 0
         """Regions that were looked at."""
+        self.parts = RegionParts(self.bounds)
         self._written = set[tuple[Any, ...]]()
+        self._spreads = dict[tuple[int, tuple[tuple[int, int, int, bool], ...]], list[tuple[Loop, ...]]]()
         self._ways = dict[tuple[int, int, int, bool], list[tuple[tuple[Part, ...], int, int]]]()
 
     def mappings(self) -> Iterator[Mapping]:
@@ -86,145 +96,74 @@ class RaggedProof:
             self.count += 1
             rows = self.bounds.made(region)
             bound = rows.bound(self.cut, FEW_TURNS if region.few else TURNS)
-            if bound.value >= self.cut:
-                continue
-            slack = self.cut - bound.value
-            chains = [self._chains(g, walk, slack) for g, walk in enumerate(bound.walks)]
-            listed = [own for own in chains if own is not None]
-            if len(listed) == len(chains) and prod(map(len, listed)) <= MOST_TRIED_TOGETHER:
-                joined = self._joined(region, [self._of_ranges(rows, g, own, walk) for g, (own, walk) in enumerate(
-                    zip(listed, bound.walks, strict=True))], slack)
+            rest = self._rest(rows, bound) if bound.value < self.cut else None
+            cases = [] if rest is None else self._cases(rest)
+            tried = None if rest is None or not rest.few or (cases and region.few) else self._tried(rest, bound)
+            if tried is not None and not len(tried[1]):
+                rest = None
+            elif tried is not None and rest is not None:
+                cases = cases or self._cases(rest, any_memory=True)
+            self.parts.learn(region, (self.cut if rest is None else bound.value) - region.least)
+            if rest is not None and (cases or tried is None):
+                left += self.parts.of(rest, bound, cases, self.cut - bound.value)
+            elif rest is not None and tried is not None:
+                kinds = [one.kind for one in rest.case if one is not None]
+                for row in tried[1]:
+                    if self._new(tried[0], row, kinds):
+                        yield from self._mappings(tried[0], row, kinds)
+
+    def _cases(self, region: Region, *, any_memory: bool = False) -> list[Region]:
+        """Return parts of a region by what runs innermost at a memory."""
+        return [replace(region, case=case) for case in self.space.parted(region.case, any_memory=any_memory)]
+
+    def _rest(self, rows: RegionRows, bound: RegionBound) -> Region | None:
+        """Return what is left of a region by its bound; None if nothing is."""
+        slack, few = self.cut - bound.value, False
+        chains = [self._chains(g, walk, slack) for g, walk in enumerate(bound.walks)]
+        listed = [own for own in chains if own is not None]
+        if len(listed) == len(chains) and sum(map(len, listed)) <= MOST_LISTED:
+            alike = [self._of_ranges(rows, g, own, walk).alike()[0] for g, (own, walk) in enumerate(
+                zip(listed, bound.walks, strict=True))]
+            few = sum(len(own.costs) for own in alike) <= FEW
+            if prod(len(own.costs) for own in alike) <= MOST_TRIED_TOGETHER:
+                joined = self._joined(rows.region, alike, slack)
                 if joined is not None and not len(joined):
-                    continue
-            few = len(listed) == len(chains) and sum(map(len, listed)) <= FEW
-            region = replace(without(region, bound, slack), few=few)
-            cases = [replace(region, case=case) for case in self.space.parted(region.case)]
-            found = self._tried(region, bound) if few and not cases else None
-            if found is None:
-                left += self._parts(region, bound, cases)
-            else:
-                yield from found
-
-    def _parts(self, region: Region, bound: RegionBound, cases: list[Region]) -> list[Region]:
-        """Return what a region falls into: by what runs innermost, full sides, lanes, extents, or narrower ranges."""
-        found = cases or self._full(region, bound) or self._halved(region, bound)
-        if not found:
-            finer = self._finer(region)
-            found = [finer] if finer is not None else self._cut(region)
-        if not found:
-            raise GivenUp(f"a region is left of more than {MOST_JOINED:,} mappings")
-        return found
-
-    def _full(self, region: Region, bound: RegionBound) -> list[Region]:
-        """Return a region where a side has as many lanes as it may, and one where it has fewer; none if all is told.
-
-        Lanes of dimensions along a side are whole numbers, and so is their product, which each of them divides.
-        """
-        for (m, k), (most, full) in region.sides.items():
-            values = [value for value in self._products[m, k] if value <= most]
-            lanes = bound.point[self.space.number["side", m, k]]
-            if not full and len(values) > 1 and lanes > log(values[-2]) + 1e-6:
-                return [replace(region, sides={**region.sides, (m, k): told})
-                        for told in ((values[-1], True), (values[-2], False))]
-        return []
-
-    @cached_property
-    def _products(self) -> dict[tuple[int, int], list[int]]:
-        """How many lanes all dimensions may have together, by memory and side of the array inside it, ascending."""
-        found = {}
-        for m, (one, other, starts) in self.bounds.ways.items():
-            for k, most in enumerate(self.space.sides[m]):
-                reached = np.arange(most + 1) == 1
-                for size in self.space.sizes:
-                    before = np.flatnonzero(reached)
-                    for lanes in np.unique((one, other)[k][:starts[min(size, len(starts) - 1)]]).tolist():
-                        reached[before[before * lanes <= most] * lanes] = True
-                found[m, k] = np.flatnonzero(reached).tolist()
-        return found
-
-    def _halved(self, region: Region, bound: RegionBound) -> list[Region]:
-        """Return two parts of a region, at the lanes or extents in which chains that make up its bound differ most."""
-        most, at, middle = 1e-6, None, 0.0
-        for chains, shares in zip(bound.chains, bound.shares, strict=True):
-            for key in chains[0].made:
-                values = np.array([chain.made[key] for chain in chains])
-                mean = float(shares @ values)
-                spread = float(shares @ np.abs(values - mean)) * (LANES if key[0] == "lanes" else 1)
-                if spread > most:
-                    most, at, middle = spread, key, mean
-        if at is None:
-            return []
-        what, g, v, k = at
-        if what == "extent":
-            return self._parted(region, g, v, region.ranges[g][v][:, k, 1] > exp(middle) * (1 + EQUAL))
-        d, m = self.space.groups[g][k], self.space.passages[v][1]
-        few, many = region.lanes.get((d, m), (1, min(self.space.array(m).instances, self.space.sizes[d])))
-        last = int(exp(middle) * (1 + EQUAL))
-        return [replace(region, lanes={**region.lanes, (d, m): told}) for told in (
-            (few, last), (last + 1, many))] if few <= last < many else []
-
-    @staticmethod
-    def _parted(region: Region, g: int, v: int, upper: NDArray[np.bool_]) -> list[Region]:
-        """Return a region without some ranges at a node, and without the others; none where there are no such."""
-        found = []
-        for some in (upper, ~upper) if 0 < upper.sum() < len(upper) else ():
-            ranges = [list(row) for row in region.ranges]
-            ranges[g][v] = ranges[g][v][some]
-            found.append(replace(region, ranges=ranges))
-        return found
-
-    @staticmethod
-    def _finer(region: Region) -> Region | None:
-        """Return a region with its ranges of extents in halves; None where none can be."""
-        ranges, finer = [], False
-        for row in region.ranges:
-            own = []
-            for every in row:
-                made = every
-                for k in range(every.shape[1]):
-                    wide = made[:, k, 0] < made[:, k, 1]
-                    if not wide.any() or len(made) + wide.sum() > MOST_SPLIT:
-                        continue
-                    lower, upper, finer = made[wide].copy(), made[wide].copy(), True
-                    lower[:, k, 1] = made[wide, k].sum(axis=1) // 2
-                    upper[:, k, 0] = lower[:, k, 1] + 1
-                    made = np.concatenate([made[~wide], lower, upper])
-                own.append(made)
-            ranges.append(own)
-        return replace(region, ranges=ranges) if finer else None
-
-    def _cut(self, region: Region) -> list[Region]:
-        """Return two parts of a region, at the middle of where extents are most apart."""
-        most, found = 0.0, list[Region]()
-        for g, row in enumerate(region.ranges):
-            for v, ranges in enumerate(row):
-                for k in range(ranges.shape[1]):
-                    logs = np.log(ranges[:, k, 1])
-                    if len(logs) and logs.max() - logs.min() > most:
-                        most = logs.max() - logs.min()
-                        found = self._parted(region, g, v, logs > (logs.max() + logs.min()) / 2)
-        return found
+                    return None
+        return replace(without(rows.region, bound.walks, slack), few=few, point=bound.point, sharp=bound.sharp,
+                       least=bound.value)
 
     # Chains that are left.
 
-    def _tried(self, region: Region, bound: RegionBound) -> Iterator[Mapping] | None:
-        """Return the mappings of a region that may score below the claim; None where there is too much to try."""
+    def _tried(self, region: Region, bound: RegionBound) -> tuple[list[LeftChains], Indices] | None:
+        """Return chains of single extents of a region by group, and their combinations that may score below the claim.
+
+        None where there are too many.
+        """
         fine: Region | None = region
-        while fine is not None and not fine.single:
-            fine = self._finer(fine)
+        while fine is not None:
+            rows = self.bounds.made(fine)
+            walks = [rows.walk(g, bound.slope, bound.lanes) for g in range(len(self.space.groups))]
+            slack = self.cut - bound.base - sum(walk.least for walk in walks)
+            if slack <= 0.0:
+                return [], np.zeros((0, len(walks)), dtype=np.int64)
+            if fine.single:
+                break
+            fine = finer(without(fine, walks, slack))
         if fine is None:
             return None
-        rows = self.bounds.made(fine)
-        walks = [rows.walk(g, bound.slope, bound.lanes) for g in range(len(self.space.groups))]
-        slack = self.cut - bound.base - sum(walk.least for walk in walks)
-        if slack <= 0.0:
-            return iter(())
         groups = [self._of_extents(rows, g, walk, slack, bound.slope) for g, walk in enumerate(walks)]
         listed = [own for own in groups if own is not None]
-        joined = self._joined(fine, listed, slack) if len(listed) == len(groups) else None
-        kinds = [-1 if rest is None else rest.kind for rest in region.case]
-        return None if joined is None else (mapping for row in joined if self._new(listed, row, kinds)
-                                            for mapping in self._mappings(listed, row, kinds))
+        if len(listed) < len(groups):
+            return None
+        alike = [own.alike() for own in listed]
+        joined = self._joined(fine, [own for own, _ in alike], slack)
+        if joined is None:
+            return None
+        chains = [[members[at] for (_, members), at in zip(alike, row, strict=True)] for row in joined]
+        if sum(prod(map(len, own)) for own in chains) > MOST_JOINED:
+            return None
+        every = [np.stack(np.meshgrid(*own, indexing="ij"), axis=-1).reshape(-1, len(own)) for own in chains]
+        return listed, np.concatenate([joined[:0], *every])
 
     def _new(self, listed: list[LeftChains], row: Indices, kinds: list[int]) -> bool:
         """Whether a combination of chains was in no region before with the same kinds of loops innermost."""
@@ -272,16 +211,17 @@ class RaggedProof:
         if paths is None:
             return None
         base, region = self._of_ranges(rows, g, paths, walk), rows.region
-        extents = np.stack([own[paths[:, v], :, 0] for v, own in enumerate(region.ranges[g])], axis=1)
+        every = np.stack([own[paths[:, v], :, 0] for v, own in enumerate(region.ranges[g])], axis=1)
         sides, found = len(region.sides), list[LeftChains]()
         for parted in (False, True):
-            counts = ChainCounts(self.space, region.case, self.space.groups[g], extents, parted)
-            numbers = np.maximum(base.numbers, counts.numbers)
-            rise = (numbers - base.numbers)[:, :len(slope) - sides] @ slope[:len(slope) - sides]
-            kept = base.costs + rise < slack
-            kept &= counts.may_part() if parted else True
-            found.append(LeftChains((base.costs + rise)[kept], numbers[kept], base.lanes[kept], extents[kept],
-                                np.full(int(kept.sum()), parted)))
+            some = np.arange(len(paths)) if not parted else np.flatnonzero(may_part(self.space, every))
+            counts = ChainCounts(self.space, region.case, self.space.groups[g], every[some], parted)
+            numbers = np.maximum(base.numbers[some], counts.numbers)
+            rise = (numbers - base.numbers[some])[:, :len(slope) - sides] @ slope[:len(slope) - sides]
+            kept = base.costs[some] + rise < slack
+            some = some[kept]
+            found.append(LeftChains(base.costs[some] + rise[kept], numbers[kept], base.lanes[some], every[some],
+                                    np.full(len(some), parted)))
         fields: Iterator[Any] = (np.concatenate(each) for each in zip(*found, strict=True))
         return LeftChains(*fields)
 
@@ -389,28 +329,42 @@ class RaggedProof:
         for g, group in enumerate(space.groups):
             extents[list(group)] = listed[g].extents[row[g]].T
             parted |= dict.fromkeys(group, bool(listed[g].parted[row[g]]))
-        choices: list[list[tuple[Loop, ...]]] = []
+        passed = [{d: (int(own[v]), int(own[v + 1])) for d, own in enumerate(extents) if own[v] > own[v + 1]}
+                  for v in range(len(space.passages))]
+        levels, last = space.space.accelerator.levels, len(space.memories) - 1
+        choices: list[list[tuple[Loop, ...]]] = [[] for _ in levels]
         for v, (array, m) in enumerate(space.passages):
-            steps = {d: (int(own[v]), int(own[v + 1])) for d, own in enumerate(extents) if own[v] > own[v + 1]}
             if array:
-                laid = (tuple(Loop(names[d], step, along) for axis in "XY" for d, sides in zip(
-                    steps, chosen, strict=True) for step, along in sides if along == axis)
-                    for chosen in self._laid(m, [(*steps[d], parted[d]) for d in steps]))
-                # Then it makes no difference along which side of the array lanes lie.
-                alike = all(space.even(t, m) for t in space.tensors) and not any(
-                    parted[d] or d in self._slid for d in steps)
-                choices.append(list(islice(laid, 1 if alike else None)))
                 continue
-            counts = {names[d]: ceil_div(*both) for d, both in steps.items()}
-            inside = {names[d]: step for d, (_, step) in steps.items()}
-            last = m == len(space.memories) - 1
-            choices.append([tuple(Loop(name, inside[name]) for name in order) for order in (
-                [tuple(counts)] if last else orders(space.space, counts)) if last or kinds[m] == (
-                    space.kind(names.index(order[-1])) if order else NO_LOOP.kind)])
-        levels = space.space.accelerator.levels
+            inside = {names[d]: step for d, (_, step) in passed[v].items()}
+            counts = {names[d]: ceil_div(*both) for d, both in passed[v].items()}
+            choices[v] = [tuple(Loop(name, inside[name]) for name in order) for order in (
+                [tuple(counts)] if m == last else orders(space.space, counts)) if m == last or kinds[m] == (
+                    space.kind(names.index(order[-1])) if order else NO_LOOP.kind)]
+            if not choices[v]:
+                return
+        for v, (array, m) in enumerate(space.passages):
+            if array:
+                choices[v] = self._spread(m, tuple((d, *both, parted[d]) for d, both in passed[v].items()))
         for chosen in product(*choices):
             yield Mapping(tuple(LevelLoops(level.name, loops, space.kept.get(level.name))
                                 for level, loops in zip(levels, chosen, strict=True)))
+
+    def _spread(self, m: int, passed: tuple[tuple[int, int, int, bool], ...]) -> list[tuple[Loop, ...]]:
+        """Return the loops over lanes inside a memory, of dimensions whose extents outside and inside are given.
+
+        Last is given of each whether extents between the sides of the array may be any.
+        """
+        if (m, passed) not in self._spreads:
+            space, names = self.space, [group[0] for group in self.space.space.groups]
+            laid = (tuple(Loop(names[d], step, along) for axis in "XY" for (d, *_), sides in zip(
+                passed, chosen, strict=True) for step, along in sides if along == axis)
+                for chosen in self._laid(m, [chain[1:] for chain in passed]))
+            # Then it makes no difference along which side of the array lanes lie.
+            alike = all(space.even(t, m) for t in space.tensors) and not any(
+                parted or d in self._slid for d, _, _, parted in passed)
+            self._spreads[m, passed] = list(islice(laid, 1 if alike else None))
+        return self._spreads[m, passed]
 
     @cached_property
     def _slid(self) -> set[int]:
@@ -453,8 +407,7 @@ class RaggedProof:
         return laid_out(self.space.array(m), across, down) and across * down <= prod(self.space.sides[m])
 
 
-def without(region: Region, bound: RegionBound, slack: float) -> Region:
+def without(region: Region, walks: list[ChainWalk], slack: float) -> Region:
     """Return a region without ranges through which every chain costs too much by the slope of a bound."""
-    kept = [[own[before + after - walk.least < slack] for own, before, after in zip(
-        row, walk.before, walk.after, strict=True)] for row, walk in zip(region.ranges, bound.walks, strict=True)]
-    return replace(region, ranges=kept, point=bound.point, sharp=bound.sharp)
+    return replace(region, ranges=[[own[before + after - walk.least < slack] for own, before, after in zip(
+        row, walk.before, walk.after, strict=True)] for row, walk in zip(region.ranges, walks, strict=True)])

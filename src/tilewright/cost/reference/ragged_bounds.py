@@ -4,7 +4,7 @@ The logarithm of a score is convex in the numbers of `ragged_space`, whichever p
 priced. At any point its slope bounds it from below, and by that slope every group of dimensions has a cheapest chain.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import inf, log
@@ -16,11 +16,12 @@ from scipy.optimize import nnls
 
 from tilewright.cost.reference.proof_space import Indices, Values
 from tilewright.cost.reference.ragged_counts import again, ceil_div, longer
+from tilewright.cost.reference.ragged_regions import FIRST, Region
 from tilewright.cost.reference.ragged_space import Case, Content, RaggedSpace, Shared
 
-STEEPEST, FIRST, SHARPEST, LOOSER, SHARPER, NEARLY = 8.0, 16.0, 4096.0, 16.0, 4.0, 3.0
-"""The highest price of what is over a limit; how sharply the largest of several is told from others, at first and in
-the end, by how much less after a first look at a region, and by how much more once a bound is nearly the highest."""
+STEEPEST, SHARPEST, LOOSER, SHARPER, NEARLY = 8.0, 4096.0, 16.0, 4.0, 3.0
+"""The highest price of what is over a limit; how sharply the largest of several is told from others in the end, by how
+much less after a first look at a region, and by how much more once a bound is nearly the highest."""
 SHIFTS, TURNS = 8, 25
 """Steps of Newton's between two turns, and turns."""
 MOST_CLASSES, MOST_RANGES = 64, 48
@@ -29,29 +30,6 @@ MOST_CLASSES, MOST_RANGES = 64, 48
 
 Costs = dict[int, Values]
 """By memory."""
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """A part of a space: for each group of dimensions ranges of extents that are left at each node."""
-
-    case: Case
-    ranges: list[list[Indices]]
-    """``[g][v]`` of ``(n, k, 2)``: lowest and highest extents."""
-    sides: dict[tuple[int, int], tuple[int, bool]]
-    """By memory and side of the array inside it how many lanes there may be, and whether there are exactly as many."""
-    lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """By dimension and memory how few and how many lanes there are inside, where that is told."""
-    point: Values | None = None
-    sharp: float = FIRST
-    """Where to begin to look for a bound, and how sharply: what it is a part of has its bound there."""
-    few: bool = False
-    """Whether few chains are left, which are tried together as soon as it is said what runs innermost."""
-
-    @property
-    def single(self) -> bool:
-        """Whether every range has one extent."""
-        return all((own[..., 0] == own[..., 1]).all() for row in self.ranges for own in row)
 
 
 class LanePassage(NamedTuple):

@@ -1,6 +1,6 @@
 """What chains of single extents add to numbers (see `ragged_space`): pieces and remainders counted one by one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tilewright.cost.reference.proof_space import Indices, Values
 from tilewright.cost.reference.ragged_space import Case, RaggedSpace, SlidingAxis
 
-Pieces = tuple[Indices, Indices]
-"""``(n, k)``: extents of pieces of a dimension, and how many there are of each."""
+Pieces = tuple[Values, Values]
+"""``(n, k)``: extents of pieces of a dimension, and how many there are of each (whole numbers)."""
 
 
 def ceil_div(a: Any, b: Any) -> Any:
@@ -34,6 +34,16 @@ def again(space: RaggedSpace, window: SlidingAxis, over: tuple[Any, Any]) -> Any
     return np.log(np.maximum((p * r - over[0] * over[1]) / window.words(p, r), 1.0))
 
 
+def may_part(space: RaggedSpace, extents: Indices) -> NDArray[np.bool_]:
+    """Whether chains may have extents between the sides of some array that do not divide there."""
+    found = np.zeros(len(extents), dtype=np.bool_)
+    for v, (array, m) in enumerate(space.passages):
+        if array and space.folds(m):
+            outside, inside = extents[:, v], extents[:, v + 1]
+            found |= ((outside > inside + 1) & (inside > 1)).any(axis=1)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class ChainCounts:
     """Chains (n) of a group of dimensions.
@@ -48,6 +58,8 @@ class ChainCounts:
     extents: Indices
     """``(n, v, k)``: extents at every node."""
     parted: bool
+    _counts: dict[tuple[int, tuple[bool, ...]], Values] = field(default_factory=dict, init=False)
+    """Logarithms of pieces, by place in the group and which passages are counted."""
 
     @cached_property
     def lanes(self) -> dict[int, list[Indices]]:
@@ -58,40 +70,35 @@ class ChainCounts:
                 found[m] = [ceil_div(self.extents[:, v, k], self.extents[:, v + 1, k]) for k in range(len(self.group))]
         return found
 
-    def may_part(self) -> NDArray[np.bool_]:
-        """Whether chains may have extents between the sides of some array that do not divide there."""
-        found = np.zeros(len(self.extents), dtype=np.bool_)
-        for v, (array, m) in enumerate(self.space.passages):
-            if array and self.space.folds(m):
-                outside, inside = self.extents[:, v], self.extents[:, v + 1]
-                found |= ((outside > inside + 1) & (inside > 1)).any(axis=1)
-        return found
-
     def _pieces(self, k: int, node: int, kept: list[bool]) -> tuple[Pieces, NDArray[np.bool_]]:
         """Return the pieces of a dimension at a node, and whether nothing is told of what is cut further in.
 
         Of passages that are not ``kept`` only the first turn counts.
         """
-        count = len(self.extents)
-        of, many = self.extents[:, 0, k:k + 1], np.ones((count, 1), dtype=np.int64)
-        ended = np.zeros(count, dtype=np.bool_)
-        for v in range(node):
-            step, (array, m) = self.extents[:, v + 1, k:k + 1], self.space.passages[v]
-            if kept[v]:
-                cut = (of // step * many).sum(axis=1, keepdims=True)
-                rest, left = np.hstack([of % step, step]), np.hstack([np.where(of % step, many, 0), cut])
-                of = np.where(ended[:, None], np.pad(of, ((0, 0), (0, 1)), constant_values=1), rest)
-                many = np.where(ended[:, None], np.pad(many, ((0, 0), (0, 1))), left)
-                if array and self.parted and self.space.folds(m):
-                    ended = ended | ((self.extents[:, v, k] > step[:, 0]) & (step[:, 0] > 1))
-            else:
-                of = np.where(ended[:, None], of, np.minimum(of, step))
-        return (of, many), ended
+        extents, count = self.extents[:, :, k, None].astype(float), len(self.extents)
+        of, many, ended = np.ones((count, node + 1)), np.zeros((count, node + 1)), np.zeros((count, 1), dtype=np.bool_)
+        of[:, :1], many[:, 0], kinds = extents[:, 0], 1.0, 1
+        for v, (array, m) in enumerate(self.space.passages[:node]):
+            step, now, times = extents[:, v + 1], of[:, :kinds], many[:, :kinds]
+            if not kept[v]:
+                of[:, :kinds] = np.where(ended, now, np.minimum(now, step))
+                continue
+            # Quotients of whole numbers below 2**52 are rounded down to the right ones.
+            whole = np.floor(now / step)
+            cut, rest = (whole * times).sum(axis=1, keepdims=True), now - whole * step
+            kinds += 1
+            of[:, :kinds] = np.where(ended, of[:, :kinds], np.hstack([rest, step]))
+            many[:, :kinds] = np.where(ended, many[:, :kinds], np.hstack([np.where(rest > 0, times, 0.0), cut]))
+            if array and self.parted and self.space.folds(m):
+                ended = ended | ((extents[:, v] > step) & (step > 1))
+        return (of, many), ended[:, 0]
 
     def _count(self, k: int, node: int, kept: list[bool]) -> Values:
-        (_, many), _ = self._pieces(k, node, kept)
-        logs: Values = np.log(many.sum(axis=1))
-        return logs
+        key = k, tuple(kept[:node])
+        if key not in self._counts:
+            (_, many), _ = self._pieces(k, node, kept)
+            self._counts[key] = np.log(many.sum(axis=1))
+        return self._counts[key]
 
     def _longer(self, k: int, node: int, other: int) -> Values:
         """Return how much longer the pieces at a node are than ``other``, all together, at most."""

@@ -374,20 +374,33 @@ class RaggedSpace:
 
     # What is brought in when.
 
+    def _brings(self, t: int, rest: Rest) -> bool:
+        """Whether loops at a memory bring in a tensor's tile anew."""
+        # Where several classes leave the tensor in place, those beside the innermost may do so as well.
+        return rest != NO_LOOP and not (self.classes[rest.kind][t] and (
+            not rest.mixed or sum(kind[t] for kind in self.classes) > 1))
+
     def moment(self, t: int, child: int, case: Case) -> Moment | None:
         """Return where a tensor's tile in a child comes in anew at the latest; None if nowhere, or that is not said."""
         for m in range(child - 1, -1, -1):
             rest = case[m]
             if rest is None:
                 return None
-            if rest == NO_LOOP:
-                continue
-            stays = self.classes[rest.kind][t]
-            # Where several classes leave the tensor in place, those beside the innermost may do so as well.
-            if stays and (not rest.mixed or sum(kind[t] for kind in self.classes) > 1):
-                continue
-            return Moment(m, stays, rest.slide)
+            if self._brings(t, rest):
+                return Moment(m, self.classes[rest.kind][t], rest.slide)
         return None
+
+    def _asked(self, case: Case) -> set[int]:
+        """Return memories of which nothing is said, though it is there that some tensor's tiles come in."""
+        found = set()
+        for t, child in {(edge.tensor, edge.child) for edge in self.edges if edge.child < len(self.memories)}:
+            for m in range(child - 1, -1, -1):
+                rest = case[m]
+                if rest is None:
+                    found.add(m)
+                if rest is None or self._brings(t, rest):
+                    break
+        return found
 
     def contents(self, case: Case) -> tuple[list[Content], list[Shared]]:
         """Return what numbers are made of at nodes and at arrays."""
@@ -442,18 +455,24 @@ class RaggedSpace:
         return rest is None or (rest != NO_LOOP and (rest.mixed or tuple(self.unused[d].tolist()) == self.classes[
             rest.kind]))
 
-    def parted(self, case: Case) -> list[Case]:
-        """Return what a case falls into: at the innermost memory of which nothing is said, or by windows."""
-        for m in range(len(case) - 1, -1, -1):
-            if case[m] is None:
-                kinds = [Rest(kind, mixed) for kind in range(len(self.classes)) for mixed in (False, True)]
-                return [(*case[:m], rest, *case[m + 1:]) for rest in [NO_LOOP, *kinds]]
+    def parted(self, case: Case, *, any_memory: bool = False) -> list[Case]:
+        """Return what a case falls into: by what runs innermost at a memory where that tells what is brought in.
+
+        That is the innermost of which nothing is said; or it falls into windows; or goes by ``any_memory``.
+        """
+        for m in sorted(self._asked(case), reverse=True):
+            return self._said(case, m)
         slid = {window.tensor for window in self.windows}
         for m, rest in enumerate(case):
             if rest is not None and rest.kind >= 0 > rest.slide and len(slid) == 1 < len(self.windows) and not (
                     self.classes[rest.kind][min(slid)]):
                 return [(*case[:m], rest._replace(slide=k), *case[m + 1:]) for k in range(len(self.windows))]
-        return []
+        return self._said(case, case.index(None)) if any_memory and None in case else []
+
+    def _said(self, case: Case, m: int) -> list[Case]:
+        """Return cases that say what runs innermost at a memory."""
+        kinds = [Rest(kind, mixed) for kind in range(len(self.classes)) for mixed in (False, True)]
+        return [(*case[:m], rest, *case[m + 1:]) for rest in [NO_LOOP, *kinds]]
 
     def plain(self, t: int, group: Iterable[int]) -> Iterator[tuple[int, int]]:
         """Yield places in a group, and dimensions, that a tensor uses along axes that do not slide."""
