@@ -40,7 +40,7 @@ class RegionParts:
             key, part, spread = region.part_of
             for name in ((key, part), ((key[0], -1, -1, -1), part)):
                 risen, count = self._risen.get(name, (0.0, 0))
-                self._risen[name] = risen + rise / spread, count + 1
+                self._risen[name] = risen + max(rise, 0.0) / spread, count + 1
 
     def of(self, region: Region, bound: RegionBound, cases: list[Region], slack: float) -> list[Region]:
         """Return what a region falls into: by what runs innermost, full sides, lanes or extents, or narrower ranges."""
