@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from tilewright.api import open_run, runs
+from tilewright.api import network_runs, open_run
 from tilewright.base import InputError
 from tilewright.search.run import SearchRun
 from tilewright.store import Store, library, opening
@@ -118,14 +118,14 @@ def _ids():
 
 
 def test_an_error_in_the_record_of_one_layer_costs_that_layer_alone(tilewright, words, tmp_path, monkeypatch):
-    whole = runs.layer_record
+    whole = network_runs.layer_record
 
     def broken(operator, *rest, **more):
         if operator.name == "mlp.1":
             raise ZeroDivisionError("odd layer")
         return whole(operator, *rest, **more)
 
-    monkeypatch.setattr(runs, "layer_record", broken)
+    monkeypatch.setattr(network_runs, "layer_record", broken)
     assert tilewright(*words, *OUT).code == 70
     run = open_run(tmp_path / "run.json").record
     assert len(run.layers) == 3 and run.unfinished == ("mlp.1",) and "ZeroDivisionError" in run.headline
@@ -152,7 +152,7 @@ def test_json_on_a_full_disk_costs_nothing_else(tilewright, words, tmp_path, sto
 @pytest.mark.parametrize("place", [("--report", "/proc/run.html"), ("--json", "/proc/none/run.json"),
                                    ("--checkpoint", "/proc/kept")])
 def test_places_that_cannot_be_written_are_refused_before_the_search(tilewright, words, monkeypatch, place):
-    monkeypatch.setattr(runs, "search_network", None)
+    monkeypatch.setattr(network_runs, "search_network", None)
     refused = tilewright(*words, *place)
     assert refused.code == 2 and "can be written" in refused.err
 
