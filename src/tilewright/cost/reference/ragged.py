@@ -130,7 +130,7 @@ class RaggedProof:
                 if joined is not None and not len(joined):
                     return None
         return replace(without(rows.region, bound.walks, slack), few=few, point=bound.point, sharp=bound.sharp,
-                       least=bound.value)
+                       least=bound.value, part_of=None)
 
     # Chains that are left.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.reference.proof_space import EQUAL, GivenUp
 from tilewright.cost.reference.ragged_bounds import RegionBound, RegionBounds
-from tilewright.cost.reference.ragged_regions import PartOf, Region, finer
+from tilewright.cost.reference.ragged_regions import Key, PartOf, Region, finer
 
 LITTLE = 1e-3
 """A part of what is missing to the claim that counts as gained at least, however little it is."""
@@ -19,7 +19,7 @@ LITTLE = 1e-3
 class WayToPart(NamedTuple):
     """A way to part a region: by what key, how much that differs there, and where it is parted."""
 
-    key: tuple[str, int, int, int]
+    key: Key
     spread: float
     middle: float = 0.0
 
@@ -32,20 +32,21 @@ class RegionParts:
 
     def __post_init__(self) -> None:
         self.space = self.bounds.space
-        self._risen = dict[tuple[tuple[str, int, int, int], int], tuple[float, int]]()
+        self._risen = dict[tuple[Key | str, int], tuple[float, int]]()
+        """By key, and by kind of keys, and which part it is: how much bounds rose over what differed, and how often."""
 
     def learn(self, region: Region, rise: float) -> None:
         """Take note of how much higher than the bound of what it is a part of that of a region is."""
         if region.part_of is not None:
             key, part, spread = region.part_of
-            for name in ((key, part), ((key[0], -1, -1, -1), part)):
+            for name in ((key, part), (key[0], part)):
                 risen, count = self._risen.get(name, (0.0, 0))
                 self._risen[name] = risen + max(rise, 0.0) / spread, count + 1
 
     def of(self, region: Region, bound: RegionBound, cases: list[Region], slack: float) -> list[Region]:
         """Return what a region falls into: by what runs innermost, full sides, lanes or extents, or narrower ranges."""
         if cases:
-            return [replace(case, part_of=None) for case in cases]
+            return cases
         for way in sorted([*self._halves(bound), *self._full(region, bound)], key=lambda way: self._growth(way, slack)):
             parts = self._by(region, way)
             if parts:
@@ -64,7 +65,7 @@ class RegionParts:
         """
         gains = []
         for part in range(2):
-            risen = self._risen.get((way.key, part), self._risen.get(((way.key[0], -1, -1, -1), part)))
+            risen = self._risen.get((way.key, part), self._risen.get((way.key[0], part)))
             if risen is None:
                 first = {"side": 0.0, "lanes": 0.1 / way.spread, "extent": 1.0 / way.spread}
                 return first[way.key[0]]
@@ -156,5 +157,5 @@ class RegionParts:
                     logs = np.log(ranges[:, k, 1])
                     if len(logs) and logs.max() - logs.min() > most:
                         most = logs.max() - logs.min()
-                        found = self._parted(replace(region, part_of=None), g, v, logs > (logs.max() + logs.min()) / 2)
+                        found = self._parted(region, g, v, logs > (logs.max() + logs.min()) / 2)
         return found

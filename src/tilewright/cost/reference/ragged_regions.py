@@ -13,12 +13,14 @@ FIRST = 16.0
 """How sharply the largest of several is told from others at first."""
 MOST_SPLIT = 500
 """Ranges of extents at a node."""
+Key = tuple[str, int, int, int]
+"""What a region is parted by: "lanes" or "extent" of a group, at a node and place in the group; or a "side"."""
 
 
 class PartOf(NamedTuple):
     """How a region came to be a part of another: by what key, which of its parts it is, and how much differed there."""
 
-    key: tuple[str, int, int, int]
+    key: Key
     part: int
     spread: float
 
@@ -66,4 +68,4 @@ def finer(region: Region) -> Region | None:
                 made = np.concatenate([made[~wide], lower, upper])
             own.append(made)
         ranges.append(own)
-    return replace(region, ranges=ranges, part_of=None) if found else None
+    return replace(region, ranges=ranges) if found else None

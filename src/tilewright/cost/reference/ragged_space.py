@@ -460,8 +460,9 @@ class RaggedSpace:
 
         That is the innermost of which nothing is said; or it falls into windows; or goes by ``any_memory``.
         """
-        for m in sorted(self._asked(case), reverse=True):
-            return self._said(case, m)
+        asked = self._asked(case)
+        if asked:
+            return self._said(case, max(asked))
         slid = {window.tensor for window in self.windows}
         for m, rest in enumerate(case):
             if rest is not None and rest.kind >= 0 > rest.slide and len(slid) == 1 < len(self.windows) and not (
