@@ -257,6 +257,8 @@ def test_arrays_vary_up_to_what_a_layer_can_use_and_the_same_mappings_cost_no_mo
     small = [UniqueOperator(matmul("product", 2, 3, 2), 1, ("product",)), UniqueOperator(matmul("other", 1, 7, 1), 1,
                                                                                          ("other",))]
     base, rng = find_design_space(name), np.random.default_rng(0)
+    assert all(one.high == (2**31 - 1 if key[1] == "instances" else 46_340) for key, one in base.ranges.items()
+               if key[1] in ("x", "y", "instances"))
     asked = DesignProblem.of([(small, 1.0)], base, read_limits("power=3W"))
     sides = {key: one for key, one in asked.space.ranges.items() if key[1] in ("x", "y", "instances")}
     assert sides and all(one.high == (96 if key[1] == "instances" else 12) for key, one in sides.items())
